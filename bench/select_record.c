@@ -70,6 +70,18 @@ MINE int select_g_job_test JOB_TEST_PARMS
 	return rc;
 }
 
+/* ":0,1,5" of n bits from the first on. */
+static void write_bits(bitstr_t *bits, unsigned first, unsigned n)
+{
+	const char *between = ":";
+
+	for (unsigned i = 0; i < n; i++)
+		if (bit_test(bits, first + i)) {
+			fprintf(record(), "%s%u", between, i);
+			between = ",";
+		}
+}
+
 static void write_offered(void)
 {
 	const char *between = " offered=";
@@ -83,22 +95,14 @@ static void write_offered(void)
 
 static void write_cores(const job_resources_t *r)
 {
-	int at = 0;
+	unsigned at = 0;
 
-	for (int i = 0; i < node_record_count; i++) {
-		unsigned cores = node_record_table_ptr[i]->tot_cores;
-		const char *between = ":";
-
-		if (!bit_test(r->node_bitmap, i))
-			continue;
-		fprintf(record(), " %s", node_record_table_ptr[i]->name);
-		for (unsigned c = 0; c < cores; c++)
-			if (bit_test(r->core_bitmap, at + c)) {
-				fprintf(record(), "%s%u", between, c);
-				between = ",";
-			}
-		at += cores;
-	}
+	for (int i = 0; i < node_record_count; i++)
+		if (bit_test(r->node_bitmap, i)) {
+			fprintf(record(), " %s", node_record_table_ptr[i]->name);
+			write_bits(r->core_bitmap, at, node_record_table_ptr[i]->tot_cores);
+			at += node_record_table_ptr[i]->tot_cores;
+		}
 }
 
 static int has_name(void *gres, void *name)
@@ -115,20 +119,14 @@ static void write_gpus(const job_record_t *job)
 	if (!g || !g->gres_bit_alloc)
 		return;
 	fprintf(record(), "gpus %.6f %s", now(CLOCK_REALTIME), job->name);
-	for (int i = 0; i < node_record_count; i++) {
-		const char *between = ":";
-		bitstr_t *mine;
+	for (int i = 0; i < node_record_count; i++)
+		if (bit_test(job->job_resrcs->node_bitmap, i)) {
+			bitstr_t *mine = g->gres_bit_alloc[nth++];
 
-		if (!bit_test(job->job_resrcs->node_bitmap, i))
-			continue;
-		mine = g->gres_bit_alloc[nth++];
-		fprintf(record(), " %s", node_record_table_ptr[i]->name);
-		for (int k = 0; mine && k < bit_size(mine); k++)
-			if (bit_test(mine, k)) {
-				fprintf(record(), "%s%d", between, k);
-				between = ",";
-			}
-	}
+			fprintf(record(), " %s", node_record_table_ptr[i]->name);
+			if (mine)
+				write_bits(mine, 0, bit_size(mine));
+		}
 	fprintf(record(), "\n");
 }
 

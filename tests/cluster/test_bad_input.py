@@ -113,13 +113,15 @@ def snapshot(cluster):
     right = path.read_text()
 
     def replace(text):
+        log = cluster.folder / "log" / "slurmctld.log"
+        size = log.stat().st_size
         if text is None:
             path.unlink()
         else:
             new = path.with_name("snapshot.new")
             new.write_text(text)
             new.rename(path)
-        time.sleep(2.5)
+        wait_until(lambda: f"{path}: ".encode() in log.read_bytes()[size:], 2.5, 0.1)
 
     yield replace, right
     replace(right)

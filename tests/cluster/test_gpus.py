@@ -28,6 +28,10 @@ def gres(flags=""):
                    for i, at in enumerate(cores))
 
 
+# What does not depend on whose variable names the GPUs.
+ONE_MAKER = pytest.mark.parametrize("whole", [""], ids=["CUDA"], indirect=True)
+
+
 @pytest.fixture(scope="module", params=["", " Flags=amd_gpu_env"], ids=["CUDA", "ROCm"])
 def whole(request, folders):
     """cn4 has a GPU by gres.conf that its topology does not know; cn6 has none."""
@@ -65,12 +69,11 @@ def assert_near(found):
         assert all(one.endswith(" near") for one in report["gpu"].split(",")), report
 
 
-@pytest.mark.parametrize("gpus, options, wanted", [
-    (3, "-n3", "012"), (3, "-n6", "001122"), (1, "-n2", "00"), (2, "-n2 -c16", "01"),
-    (3, "-n3 --gpu-bind=map_gpu:2,0,1", "201"),
-    (3, "-n6 --gpu-bind=map_gpu:1,2,0", "120120"),
+@pytest.mark.parametrize("ask, gpus, options, wanted", [
+    ("--topo-tasks=auto", 3, "-n6", "001122"), ("--topo-tasks=auto", 1, "-n2", "00"),
+    ("--topo-tasks=auto", 2, "-n2 -c16", "01"), ("--topo-tasks=auto", 3, "-n6 --gpu-bind=map_gpu:1,2,0", "120120"),
+    ("--topo-place=gpu", 3, "-n3", "012"), ("--topo-place=gpu", 3, "-n3 --gpu-bind=map_gpu:2,0,1", "201"),
 ])
-@pytest.mark.parametrize("ask", ["--topo-tasks=auto", "--topo-place=gpu"])
 def test_each_task_is_near_its_gpu(cluster, ask, gpus, options, wanted):
     found, said = tasks(cluster, "cn3", gpus, *options.split(), ask)
     assert said == [] and [found[rank][0] for rank in range(len(wanted))] == list(wanted)
@@ -84,6 +87,7 @@ def test_a_task_with_all_gpus(cluster):
     assert said == [] and found[0][0] == "0,1,2"
 
 
+@ONE_MAKER
 def test_report_says_which_cores_a_gpu_is_near(cluster):
     """One of all cores is not enough for "near"."""
     told = "0 near 8 of 16 cores,1 near 8 of 16 cores,2 near 8 of 16 cores"
@@ -93,6 +97,7 @@ def test_report_says_which_cores_a_gpu_is_near(cluster):
     assert said == [] and sorted(task["gpu"] for _, _, task, _ in found.values()) == ["0 far", "0 near"]
 
 
+@ONE_MAKER
 @pytest.mark.parametrize("words, wanted", [
     ("-n1 -c8 --gpus=3", [1, 3]), ("-n2 -c8 --gpus=3", [4, 4]), ("-n3 -c5 --gres=gpu:3", [3, 5]),
     ("-n6 -c3 --gres=gpu:3", [3, 6])])
@@ -106,6 +111,7 @@ def test_cores_are_divided_as_the_gpus_are(cluster, words, wanted):
     assert "3, near its cores" in cluster.topiary("why", number).stdout
 
 
+@ONE_MAKER
 def test_a_step_that_slurm_gave_far_cores(cluster):
     """With -c a step has some of its job's cores, the first ones: two of the GPUs are at the others."""
     found, said = tasks(cluster, "cn3", 3, "-n3", "-c2", "--topo-tasks=auto")
@@ -121,11 +127,13 @@ def test_tasks_with_several_gpus(cluster):
     assert_near(found)
 
 
+@ONE_MAKER
 def test_auto_has_memory_and_threads_too(cluster):
     found, _ = tasks(cluster, "cn3", 3, "-n3", "--topo-tasks=auto")
     assert all(int(task["threads"]) >= 1 and task["memory"] == "local" for _, _, task, _ in found.values()), found
 
 
+@ONE_MAKER
 def test_options_of_the_user_win(cluster):
     found, _ = tasks(cluster, "cn3", 3, "-n3", "--topo-tasks=auto", "--topo-place=compact", "--topo-omp=off")
     assert ({gpus for gpus, *_ in found.values()} == {"0,1,2"}
@@ -162,12 +170,14 @@ def test_what_slurm_bound_stays(cluster, bind):
     assert_near(found)
 
 
+@ONE_MAKER
 def test_gpu_that_the_topology_does_not_have(cluster):
     found, said = tasks(cluster, "cn4", 5, "-n5", "--topo-tasks=auto")
     assert {gpus for gpus, *_ in found.values()} == {"0,1,2,3,4"}
     assert len([line for line in said if "the node's topology does not say which GPU is number 3" in line]) == 1, said
 
 
+@ONE_MAKER
 def test_without_gpus_memory_comes_first(cluster):
     auto, said = tasks(cluster, "cn6", 0, "-n4", "--topo-tasks=auto")
     mem, _ = tasks(cluster, "cn6", 0, "-n4", "--topo-place=mem")
@@ -177,6 +187,7 @@ def test_without_gpus_memory_comes_first(cluster):
     assert [named[r][2]["cpus_os"] for r in range(4)] == [mem[r][2]["cpus_os"] for r in range(4)]
 
 
+@ONE_MAKER
 def test_more_tasks_than_cores(cluster):
     found, said = tasks(cluster, "cn3", 3, "-n40", "--overcommit", "--topo-tasks=auto")
     assert len(found) == 40 and said == []
@@ -257,6 +268,7 @@ def test_gpus_that_a_cgroup_hides(constrained):
     assert found == [[([1, 2], "1 near", {1}), ([1, 2], "2 near", {1})], [([1], "1 near", {1}), ([2], "2 near", {1})]]
 
 
+@ONE_MAKER
 def test_advice_about_far_gpus(cluster):
     """From what the step left, without topiary-monitor on the node; the option that is named mends it."""
     gpus = ["--gres=gpu:3"]
@@ -265,6 +277,7 @@ def test_advice_about_far_gpus(cluster):
     assert "far GPU" not in advised(cluster, "cn3", "-n2", "--topo-tasks=auto", allocate=gpus)
 
 
+@ONE_MAKER
 def test_sites_default(cluster):
     conf = cluster.folder / "etc" / "topiary.conf"
     text = conf.read_text()
@@ -278,6 +291,7 @@ def test_sites_default(cluster):
         conf.write_text(text)
 
 
+@ONE_MAKER
 @pytest.mark.parametrize("option", ["--topo-tasks=on", "--topo-place=gpus"])
 def test_bad_value_is_refused(cluster, option):
     done = cluster.command(["srun", "-Q", "-n1", option, "true"], user="nobody", check=False)

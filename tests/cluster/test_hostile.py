@@ -116,7 +116,7 @@ LONG = "a" * 100000
 FORGED = "\n[2026-01-01T00:00:00.000] error: forged\x1b[2J"
 
 
-@pytest.mark.parametrize("option, value, words", [
+UNCHECKED = [
     ("topo-place", "junk", "--topo-place=junk: invalid value, expected one of: "),
     ("topo-place", f"compact:{LONG}", "--topo-place=compact:aaa"),
     ("topo-place", f"compact:{FORGED}", "--topo-place=compact: [2026"),
@@ -127,8 +127,12 @@ FORGED = "\n[2026-01-01T00:00:00.000] error: forged\x1b[2J"
     ("topo-report", "../../etc/passwd", "--topo-report=../../etc/passwd: invalid value, expected one of: "),
     ("topo-matrix", f"/{LONG}", "--topo-matrix: longer than 4095 bytes"),
     ("topo-capture", f"/{LONG}", "--topo-capture: longer than "),
-], ids=lambda text: re.sub(r"[^\w,.:/-]", "_", text)[:24])
-@pytest.mark.parametrize("batch", [False, True], ids=["srun", "sbatch"])
+]
+
+
+@pytest.mark.parametrize("batch, option, value, words", [
+    *((False, *row) for row in UNCHECKED), (True, *UNCHECKED[2]), (True, *UNCHECKED[-1])],
+    ids=lambda v: re.sub(r"[^\w,.:/-]", "_", v)[:24] if isinstance(v, str) else "sbatch" if v else "srun")
 def test_unchecked_option_is_one_warning(cluster, option, value, words, batch):
     """By the user's own client; and as a variable of the job's environment, which is how a batch job carries its
     options."""

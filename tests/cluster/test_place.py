@@ -42,6 +42,10 @@ def link_with_libomp(program):
                    check=True)
 
 
+# What does not depend on who binds.
+ONE_BINDING = pytest.mark.parametrize("whole", [Binding], ids=["task/none"], indirect=True)
+
+
 @pytest.fixture(scope="module", params=[Binding, Affine], ids=["task/none", "task/affinity"])
 def whole(request, folders):
     with request.param(folders(), NODES, registry=False) as made:
@@ -92,6 +96,7 @@ def test_tasks_run_where_requested(cluster, options, wanted):
     assert masks(cluster, *options.split()) == [sorted(expand(cpus)) for cpus in wanted]
 
 
+@ONE_BINDING
 def test_remaining_cores_are_shared(cluster):
     """Steps of a job that has more cores than they ask for: mem takes all of them, as nobody said how many CPUs a task
     has."""
@@ -140,6 +145,7 @@ def test_memory_policy(cluster, policy, memory, mine):
     assert [tasks[rank]["numa"] for rank in range(4)] == [str(node) for node in mine]
 
 
+@ONE_BINDING
 def test_memory_policy_outlives_exec(cluster):
     said = step(cluster, "-w", "cn1", "-n2", "-c8", "--topo-place=compact", "--topo-membind=bind",
                 script="echo $SLURM_PROCID $(hwloc-bind --get --membind --nodeset --taskset)").stdout
@@ -164,12 +170,14 @@ def test_a_rank_under_gdb_keeps_its_place(cluster):
         assert [line.split()[1] for line in rank[r] if re.match("[0-9a-f]{8,} ", line)] == ["bind:0"], said
 
 
+@ONE_BINDING
 @pytest.mark.parametrize("policy, kernel", [("bind", "bind:0"), ("interleave", "interleave:0"), ("local", "local")])
 def test_pages_follow_the_policy(cluster, policy, kernel):
     said = step(cluster, "-w", "cn5", "-n1", f"--topo-membind={policy}", script="touch").stdout
     assert re.match(rf"policy {kernel}, 1638\d pages of node 0,", said), said
 
 
+@ONE_BINDING
 def test_large_pages(cluster):
     if "[never]" in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text():
         pytest.skip("this kernel gives none")
@@ -191,6 +199,7 @@ def test_threads_stay_within_their_task(cluster, program, form, tasks, wanted):
     assert sorted(line for line in said.split("\n") if line) == wanted
 
 
+@ONE_BINDING
 def test_variables_of_the_user_are_kept(cluster):
     def variables(*set_by_user):
         return cluster.command(["env", *set_by_user, "srun", "-Q", "-w", "cn1", "-n1", "-c4", "--topo-place=compact",
@@ -226,12 +235,14 @@ def test_report_equals_the_kernels_state(cluster):
     assert tasks[0]["node"] == "cn3" and tasks[0]["threads"] is None
 
 
+@ONE_BINDING
 def test_report_names_both_numbers(cluster):
     tasks = told(cluster, "-w", "cn3", "-n2", "-c4", "--topo-place=compact")
     assert ([(tasks[rank]["cpus_logical"], tasks[rank]["cpus_os"]) for rank in (0, 1)]
             == [("0-3", "0-1,16-17"), ("4-7", "2-3,18-19")])
 
 
+@ONE_BINDING
 def test_report_of_several_components_has_the_ranks_of_the_step(cluster):
     tasks = told(cluster, "-w", "cn1", "-n1", ":", "--topo-report=json", "-w", "cn3", "-n2")
     assert {rank: task["node"] for rank, task in tasks.items()} == {0: "cn1", 1: "cn3", 2: "cn3"}
@@ -247,6 +258,7 @@ def test_report_is_a_table_of_all_nodes(cluster):
     assert {tuple(row[4:]) for row in rows} == {("NUMA 0", "memory default", "NIC -", "GPU -", "threads 2")}
 
 
+@ONE_BINDING
 @pytest.mark.parametrize("option, words", [
     ("--topo-place=compact:die", "--topo-place: level 'die' does not exist within the step's cores"),
     ("--topo-hugepages=hugetlb", "no huge pages are free"),
@@ -289,6 +301,7 @@ def test_batch_script_is_left_alone(cluster):
     assert [json.loads(line)["threads"] for line in rest.split("\n") if line.startswith("{")] == ["1"] * 4
 
 
+@ONE_BINDING
 def test_user_option_overrides_the_sites(cluster):
     conf = cluster.folder / "etc" / "topiary.conf"
     plain = conf.read_text()

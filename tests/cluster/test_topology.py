@@ -51,7 +51,7 @@ def adopt(whole_cluster):
 
 
 @pytest.mark.parametrize("node, tasks",
-                         [("cn1", 1), ("cn1", 6), ("cn1", 64), ("cn3", 5), ("cn4", 2), ("cn4", 12), ("cn5", 1)])
+                         [("cn1", 6), ("cn3", 5), ("cn4", 12), ("cn5", 1)])
 def test_batch_step_has_its_cores_only(cluster, node, tasks):
     number, state, output = cluster.job(SHOW, "-w", node, f"--ntasks={tasks}", "-N1")
     cores = cores_of(cluster, number)[node]
