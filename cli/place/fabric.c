@@ -1,12 +1,326 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "fabric.h"
-
 #include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "client/claim.h"
+#include "cmd.h"
 #include "cores.h"
+#include "fabric/read/json.h"
+#include "fabric/write/export.h"
+#include "shape/hostset.h"
+#include "table.h"
 #include "target.h"
+
+/* --- as tables --- */
+
+/* Extents: "4 x 4 x 4" of a torus, the largest fan-out of a tree. */
+static void level_size(struct buf *b, const struct hierarchy_level *l)
+{
+	for (unsigned d = 0; d < l->dims; d++)
+		buf_printf(b, "%s%u", d ? " x " : "", l->dim[d]);
+}
+
+static int print_planes(const struct fabric *f, struct err *e)
+{
+	static const struct table_column columns[] = {
+		{ "PLANE", TABLE_RIGHT }, { "KIND", TABLE_LEFT }, { "SWITCHES", TABLE_RIGHT }, { "HOSTS", TABLE_RIGHT },
+		{ "LINKS", TABLE_RIGHT }, { "CABLES", TABLE_RIGHT }, { NULL, TABLE_LEFT },
+	};
+	struct table *t = table_new(columns);
+
+	for (unsigned i = 0; t && i < f->nplanes; i++) {
+		const struct fabric_plane *p = &f->planes[i];
+
+		table_cell(t, "%u", i);
+		table_cell(t, "%s", fabric_kind_name(p->kind));
+		table_cell(t, "%u", p->switches);
+		table_cell(t, "%u", p->hosts);
+		table_cell(t, "%u", p->links);
+		table_cell(t, "%u", p->cables);
+	}
+	return table_finish(t, e);
+}
+
+/* What an element of a tree's level is called. */
+static const char *element_name(const struct hierarchy *h, unsigned l)
+{
+	if (l + 1 == h->nlevels)
+		return "host";
+	return l + 2 == h->nlevels ? "leaf switch" : "group";
+}
+
+static int print_levels(const struct fabric *f, struct err *e)
+{
+	static const struct table_column columns[] = {
+		{ "PLANE", TABLE_RIGHT }, { "LEVEL", TABLE_RIGHT }, { "OF", TABLE_LEFT }, { "AT MOST", TABLE_RIGHT },
+		{ "COST", TABLE_RIGHT }, { "PRUNED", TABLE_RIGHT }, { NULL, TABLE_LEFT },
+	};
+	struct table *t = table_new(columns);
+
+	for (unsigned i = 0; t && i < f->nplanes; i++)
+		for (unsigned l = 0; f->planes[i].levels && l < f->planes[i].levels->nlevels; l++) {
+			const struct hierarchy_level *level = &f->planes[i].levels->level[l];
+			struct buf size = {0};
+
+			level_size(&size, level);
+			table_cell(t, "%u", i);
+			table_cell(t, "%u", l);
+			table_cell(t, "%s", element_name(f->planes[i].levels, l));
+			table_cell(t, "%s", size.failed ? "?" : size.data);
+			table_cell(t, "%u", level->cost[0]);
+			if (level->pruned > 100)
+				table_cell(t, "%u.%02u:1", level->pruned / 100, level->pruned % 100);
+			else
+				table_cell(t, "-");
+			buf_free(&size);
+		}
+	return table_finish(t, e);
+}
+
+/* Switches with their hosts and trunks. */
+static int print_switches(const struct fabric *f, struct err *e)
+{
+	static const struct table_column columns[] = {
+		{ "SWITCH", TABLE_LEFT }, { "PLANE", TABLE_RIGHT }, { "RANK", TABLE_RIGHT }, { "HOSTS", TABLE_RIGHT },
+		{ "NEIGHBOURS", TABLE_RIGHT }, { "CABLES", TABLE_RIGHT }, { NULL, TABLE_LEFT },
+	};
+	struct {
+		unsigned hosts, neighbours, cables;
+	} *sums = calloc(f->nswitches + 1, sizeof(*sums));
+	struct table *t = table_new(columns);
+	int rc = -1;
+
+	for (unsigned i = 0; sums && i < f->nlinks; i++) {
+		const struct fabric_link *l = &f->links[i];
+
+		if (l->a >= f->nswitches)
+			continue;
+		sums[l->a].hosts += l->b >= f->nswitches;
+		for (unsigned end = 0; end < 2 && l->b < f->nswitches; end++) {
+			sums[end ? l->b : l->a].neighbours++;
+			sums[end ? l->b : l->a].cables += l->count;
+		}
+	}
+	for (unsigned i = 0; sums && t && i < f->nswitches; i++) {
+		table_cell(t, "%s", f->nodes[i].name);
+		table_cell(t, "%u", f->nodes[i].plane);
+		table_cell(t, "%u", f->nodes[i].rank);
+		table_cell(t, "%u", sums[i].hosts);
+		table_cell(t, "%u", sums[i].neighbours);
+		table_cell(t, "%u", sums[i].cables);
+	}
+	if (sums && t)
+		rc = table_print(t, stdout);
+	free(sums);
+	table_free(t);
+	return rc ? err_set(e, "cannot write the table to standard output") : 0;
+}
+
+static int print_odd(const struct fabric *f, struct err *e)
+{
+	struct buf odd = {0};
+	int rc = 0;
+
+	fabric_list_anomalies(f, &odd);
+	if (odd.failed)
+		rc = err_set(e, "out of memory");
+	else if (odd.len && (putchar('\n') == EOF || fputs(odd.data, stdout) == EOF))
+		rc = err_set(e, "stdout: %s", strerror(errno));
+	buf_free(&odd);
+	return rc;
+}
+
+static int fabric_print(const struct fabric *f, struct err *e)
+{
+	if (print_planes(f, e) || putchar('\n') == EOF || print_levels(f, e) || putchar('\n') == EOF ||
+	    print_switches(f, e))
+		return -1;
+	return print_odd(f, e);
+}
+
+/* --- as files --- */
+
+#define FABRIC_FORMATS "slurm, slurm-yaml, paper, scotch, dot or json"
+
+/* A fabric and the options of the output. */
+struct fabric_wish {
+	const struct fabric *fabric;
+	const struct fabric_hosts *chosen;	/* NULL: neither --nodes nor --job */
+	const char *format;		/* of an export */
+	unsigned plane;
+};
+
+static int fabric_write_json(const struct fabric_wish *w, struct buf *out, struct err *e)
+{
+	json_t *j = fabric_json(w->fabric);
+	char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
+
+	if (text)
+		buf_printf(out, "%s\n", text);
+	free(text);
+	json_decref(j);
+	return text ? 0 : err_set(e, "out of memory");
+}
+
+static int write_slurm(const struct fabric_wish *w, struct buf *out, struct err *e)
+{
+	return fabric_write_slurm(w->fabric, w->chosen, out, e);
+}
+
+static int write_yaml(const struct fabric_wish *w, struct buf *out, struct err *e)
+{
+	return fabric_write_slurm_yaml(w->fabric, w->chosen, out, e);
+}
+
+static const struct hierarchy *plane_of(const struct fabric_wish *w, struct err *e)
+{
+	if (w->plane < w->fabric->nplanes && w->fabric->planes[w->plane].levels)
+		return w->fabric->planes[w->plane].levels;
+	err_set(e, "plane %u: no such plane with hosts", w->plane);
+	return NULL;
+}
+
+static int write_paper(const struct fabric_wish *w, struct buf *out, struct err *e)
+{
+	const struct hierarchy *h = plane_of(w, e);
+
+	return h ? hierarchy_write(h, out, e) : -1;
+}
+
+static int write_scotch(const struct fabric_wish *w, struct buf *out, struct err *e)
+{
+	const struct hierarchy *h = plane_of(w, e);
+
+	return h ? fabric_write_scotch(h, out, e) : -1;
+}
+
+static int write_dot(const struct fabric_wish *w, struct buf *out, struct err *e)
+{
+	return fabric_write_dot(w->fabric, w->chosen, out, e);
+}
+
+static const struct {
+	const char *name;
+	int (*write)(const struct fabric_wish *w, struct buf *out, struct err *e);
+} formats[] = {
+	{ "slurm", write_slurm }, { "slurm-yaml", write_yaml }, { "paper", write_paper },
+	{ "scotch", write_scotch }, { "dot", write_dot }, { "json", fabric_write_json },
+};
+#define FORMATS (sizeof(formats) / sizeof(formats[0]))
+
+static size_t format_find(const char *name)
+{
+	size_t i = 0;
+
+	while (i < FORMATS && strcmp(name, formats[i].name))
+		i++;
+	return i;
+}
+
+static bool fabric_format_exists(const char *name)
+{
+	return format_find(name) < FORMATS;
+}
+
+static int fabric_export(const struct fabric_wish *w, struct buf *out, struct err *e)
+{
+	return formats[format_find(w->format)].write(w, out, e) ? err_within(e, "%s", w->format) : 0;
+}
+
+/* --- of the registry --- */
+
+#define PATH "/v1/fabric"
+#define CLAIM "fabric"	/* the subject of the signature instead of a node: registry/http/fabric_serve.h */
+
+static struct fabric *fabric_fetch(const struct cmd *c, const char *when, struct err *e)
+{
+	struct buf path = {0};
+	struct fabric *f;
+	json_t *j;
+
+	buf_puts(&path, PATH);
+	cmd_query(&path, "at", *when ? when : NULL);
+	j = cmd_get_json(c, &path, e);
+	f = j ? fabric_of_json(j, "the registry's fabric", e) : NULL;
+	json_decref(j);
+	return f;
+}
+
+static void print_import(const json_t *answer)
+{
+#define N "%" JSON_INTEGER_FORMAT
+	printf("version " N "%s: " N " plane(s), " N " switch(es), " N " host(s), " N " link(s)\n",
+	       cmd_number(answer, "version"), json_is_true(json_object_get(answer, "changed")) ? "" : ", unchanged",
+	       cmd_number(answer, "planes"), cmd_number(answer, "switches"), cmd_number(answer, "hosts"),
+	       cmd_number(answer, "links"));
+}
+
+static int fabric_send(const struct cmd *c, const struct fabric *f, struct err *e)
+{
+	json_t *j = fabric_json_parts(f), *answer = NULL;
+	char *document = j ? json_dumps(j, JSON_COMPACT) : NULL;
+	struct buf path = {0};
+	int rc = 0;
+
+	buf_puts(&path, PATH);
+	if (!document)
+		err_set(e, "out of memory");
+	else if ((answer = cmd_put(c, &path, CLAIM_FABRIC, CLAIM, document, strlen(document), e)) && c->json)
+		rc = cmd_print_json(answer, e);
+	else if (answer)
+		print_import(answer);
+	if (!answer)
+		rc = -1;
+	json_decref(answer);
+	free(document);
+	json_decref(j);
+	return rc;
+}
+
+static const struct table_column columns[] = {
+	{ "VERSION", TABLE_RIGHT }, { "SINCE", TABLE_LEFT }, { "UNTIL", TABLE_LEFT }, { "CAME", TABLE_RIGHT },
+	{ "WENT", TABLE_RIGHT }, { "BY UID", TABLE_RIGHT }, {0},
+};
+
+static int print_history(const json_t *history, struct err *e)
+{
+	struct table *t = table_new(columns);
+	const json_t *version;
+	char when[WHEN_MAX];
+	size_t i;
+
+	json_array_foreach(history, i, version) {
+		const char *until = json_string_value(json_object_get(version, "until"));
+
+		table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(version, "version"));
+		table_cell(t, "%s", when_local(cmd_text(version, "since"), when));
+		table_cell(t, "%s", until ? when_local(until, when) : "now");
+		table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(version, "came"));
+		table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(version, "went"));
+		table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(version, "signer"));
+	}
+	return table_finish(t, e);
+}
+
+static int fabric_history(const struct cmd *c, unsigned limit, struct err *e)
+{
+	struct buf path = {0};
+	json_t *answer;
+
+	buf_puts(&path, PATH "/history");
+	cmd_query_number(&path, "limit", limit);
+	if (!(answer = cmd_get_list(c, &path, "history", e)))
+		return -1;
+	if (!limit)
+		cmd_warn_truncated(answer, "use --limit to get more");
+	return cmd_print_list(c, answer, "history", print_history, e);
+}
+
+/* --- the command --- */
 
 struct args {
 	struct cmd_words words;		/* the verb, then files or times of the registry's */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "map/matrix/draw.h"
-#include "map/matrix/matrix_parts.h"
+#include "map/matrix/matrix.h"
 
 /* Blocks of 64 cells a side and 8 bytes a cell: what neighbours exchange each way across a face, an edge, a corner. */
 #define CELLS 64.0

@@ -6,11 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "place/costs.h"
 #include "map/engine/solve.h"
 #include "map/matrix/matrix.h"
 #include "place/place.h"
-#include "place/published.h"
 
 #define SEED 1
 #define GAIN 0.1		/* of the present cost; runs of one mapping differ by less */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
-#include "counters.h"
+#include "capture.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -9,9 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "comm_ranks.h"
-#include "counters.h"
-#include "symbol.h"
+#include "capture.h"
 
 /*
  * The standard ABI (MPI 5.0, chapter 20) is a separate library in each MPI, with the same version string as the other.

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "base/log.h"
-#include "fabric/model/json.h"
+#include "fabric/read/json.h"
 #include "store/fabric_store.h"
 #include "ingest/gate.h"
 #include "store/json_rows.h"

@@ -64,7 +64,7 @@ void costs_put(struct call *c);
 void costs_read(struct call *c);
 
 /*
- * --- fabric_serve.c: PUT /v1/fabric: import the present fabric (fabric/model/json.h), and GET, open to all ---
+ * --- fabric_serve.c: PUT /v1/fabric: import the present fabric (fabric/read/json.h), and GET, open to all ---
  *
  * Stored as a new version when it differs from the last. Signed by an administrator (admin_check) with FABRIC_CLAIM in
  * place of a node.

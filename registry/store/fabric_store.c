@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/model/json.h"
+#include "fabric/read/json.h"
 #include "json_rows.h"
 
 #define SAVE_SECONDS 60	/* 50,000 hosts need a tenth */

@@ -24,7 +24,7 @@ int fabric_match(struct db *db, struct err *e);
 int fabric_latest(struct db *db, char name[static FABRIC_VERSION_NAME], struct err *e);
 
 /*
- * The fabric as of now (when NULL) or of that time, as JSON (fabric/model/json.h) with version and times, and the names
+ * The fabric as of now (when NULL) or of that time, as JSON (fabric/read/json.h) with version and times, and the names
  * of its adapters in the nodes' topologies. FABRIC_BAD: `when` is no time. With an error unless FABRIC_OK.
  */
 enum fabric_result { FABRIC_OK, FABRIC_ABSENT, FABRIC_BAD, FABRIC_FAILED };

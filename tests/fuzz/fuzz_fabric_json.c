@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "fabric/model/json.h"
+#include "fabric/read/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,13 +6,10 @@
 
 #include "made.h"
 #include "map/engine/anneal.h"
-#include "map/engine/attempts.h"
+#include "map/engine/neighbourhood.h"
 #include "map/matrix/draw.h"
 #include "map/engine/bisection.h"
-#include "map/engine/spectral.h"
-#include "map/engine/neighbourhood.h"
 #include "map/engine/split.h"
-#include "map/engine/swaps.h"
 
 /* Every other rank, or all; and empty slots. */
 static void open_some(struct bisection *h, const struct matrix *m, unsigned step, unsigned empty)

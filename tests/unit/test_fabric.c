@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "fabric/write/export.h"
 #include "fabric/model/fabric.h"
-#include "fabric/model/json.h"
+#include "fabric/read/json.h"
 #include "fabric/model/names.h"
 #include "table.h"
 

@@ -10,10 +10,8 @@
 #include "base/buf.h"
 #include "made.h"
 #include "map/engine/anneal.h"
-#include "map/engine/quotient.h"
 #include "map/rankfile/rankfile.h"
-#include "map/engine/repair.h"
-#include "map/engine/mapping_state.h"
+#include "map/engine/scotch.h"
 #include "map/engine/solve.h"
 
 static struct mapping solved(const struct matrix *m, const struct places *p, enum mapping_effort effort, unsigned seed)
@@ -96,12 +94,12 @@ static void resolves_conflicts(void **state)
 	struct slots *s = slots_new(p, NULL);
 	unsigned slot[] = { 0, 0, 0, 0 }, whole[] = { 5, 0, 3, 1 };
 
-	assert_int_equal(repair_mapping(m, s, slot), 0);
+	assert_int_equal(scotch_repair(m, s, slot), 0);
 	for (unsigned a = 0; a < 4; a++)
 		for (unsigned b = 0; b < a; b++)
 			assert_int_not_equal(slot[a], slot[b]);
 	assert_int_equal(slot[3], 0);
-	assert_int_equal(repair_mapping(m, s, whole), 0);
+	assert_int_equal(scotch_repair(m, s, whole), 0);
 	assert_memory_equal(whole, ((unsigned[]){ 5, 0, 3, 1 }), sizeof(whole));
 	slots_free(s);
 	places_free(p);

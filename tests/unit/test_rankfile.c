@@ -2,7 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/buf.h"
 #include "made.h"
-#include "map/matrix/numbers.h"
+#include "map/places/places.h"
 #include "map/rankfile/rankfile.h"
 
 /* Core i of every node has PUs i and i + 16, but on cn2, where they are 2i and 2i + 1. */

@@ -265,3 +265,91 @@ void net_sets_join(unsigned *parent, unsigned a, unsigned b)
 	b = net_sets_root(parent, b);
 	parent[a < b ? b : a] = a < b ? a : b;
 }
+
+/* --- planes --- */
+
+struct order {
+	unsigned hosts, plane;
+};
+
+static int order_compare(const void *a, const void *b)
+{
+	const struct order *x = a, *y = b;
+
+	if (x->hosts != y->hosts)
+		return x->hosts > y->hosts ? -1 : 1;
+	return (x->plane > y->plane) - (x->plane < y->plane);
+}
+
+int planes_find(struct fabric *f)
+{
+	unsigned *parent = calloc(f->nswitches + 1, sizeof(*parent)), *now = NULL, n = 0;
+	struct net_host_end *ends = calloc(f->nlinks + 1, sizeof(*ends));	/* planes, and their hosts */
+	struct fabric_plane *sorted = NULL;
+	struct order *order = NULL;
+	int rc = -1;
+
+	if (!parent || !ends)
+		goto end;
+	for (unsigned i = 0; i < f->nswitches; i++)
+		parent[i] = i;
+	for (unsigned i = 0; i < f->nlinks; i++)
+		if (f->links[i].b < f->nswitches)
+			net_sets_join(parent, f->links[i].a, f->links[i].b);
+	for (unsigned i = 0; i < f->nswitches; i++) {
+		unsigned root = net_sets_root(parent, i);
+
+		f->nodes[i].plane = root == i ? f->nplanes++ : f->nodes[root].plane;
+	}
+	f->planes = calloc(f->nplanes + 1, sizeof(*f->planes));
+	sorted = calloc(f->nplanes + 1, sizeof(*sorted));
+	order = calloc(f->nplanes + 1, sizeof(*order));
+	now = calloc(f->nplanes + 1, sizeof(*now));
+	if (!f->planes || !sorted || !order || !now)
+		goto end;
+	for (unsigned i = 0; i < f->nswitches; i++)
+		f->planes[f->nodes[i].plane].switches++;
+	for (unsigned i = 0; i < f->nlinks; i++) {
+		const struct fabric_link *l = &f->links[i];
+
+		if (l->a >= f->nswitches)
+			continue;
+		f->planes[f->nodes[l->a].plane].links++;
+		f->planes[f->nodes[l->a].plane].cables += l->count;
+		if (l->b >= f->nswitches)
+			ends[n++] = (struct net_host_end){ f->nodes[l->a].plane, l->b };
+	}
+	qsort(ends, n, sizeof(*ends), ends_compare);
+	for (unsigned i = 0; i < n; i++)
+		if (!i || ends_compare(&ends[i - 1], &ends[i]))
+			f->planes[ends[i].host].hosts++;
+	for (unsigned i = 0; i < f->nplanes; i++)
+		order[i] = (struct order){ f->planes[i].hosts, i };
+	qsort(order, f->nplanes, sizeof(*order), order_compare);
+	for (unsigned i = 0; i < f->nplanes; i++) {
+		sorted[i] = f->planes[order[i].plane];
+		now[order[i].plane] = i;
+	}
+	for (unsigned i = 0; i < f->nswitches; i++)
+		f->nodes[i].plane = now[f->nodes[i].plane];
+	free(f->planes);
+	f->planes = sorted;
+	sorted = NULL;
+	/* A host belongs to the first plane that it has a link to. */
+	for (unsigned i = f->nswitches; i < f->nnodes; i++)
+		f->nodes[i].plane = FABRIC_NO_PLANE;
+	for (unsigned i = 0; i < f->nlinks; i++) {
+		const struct fabric_link *l = &f->links[i];
+
+		if (l->a < f->nswitches && l->b >= f->nswitches && f->nodes[l->a].plane < f->nodes[l->b].plane)
+			f->nodes[l->b].plane = f->nodes[l->a].plane;
+	}
+	rc = 0;
+end:
+	free(parent);
+	free(ends);
+	free(order);
+	free(sorted);
+	free(now);
+	return rc;
+}

@@ -54,13 +54,6 @@ void net_hops(const struct net *n, unsigned from, unsigned *hops, unsigned *queu
  */
 int net_add_hosts(const struct net *n, struct hierarchy *h, const unsigned *group, const unsigned *at);
 
-/*
- * The recognisers. 0 with *out set, or NULL when the plane is not of that kind; -1 when memory is short. net_tree
- * accepts a single switch, too. net_graph accepts all planes, up to a size.
- */
-int net_tree(const struct net *n, struct hierarchy **out);
-int net_graph(const struct net *n, struct hierarchy **out);
-
 enum { COST_HOST = 100, COST_CLIMB = 100, COST_HOP = 200 };
 
 /*

@@ -1,11 +1,320 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include "fabric/read/readers.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/file.h"
 #include "fabric/recognise/draft.h"
-#include "fabric/read/readers.h"
+
+/* --- a line for each port --- */
+
+/*
+ * ibnetdiscover -p (infiniband-diags, ibnetdiscover(8)): a line for each port,
+ *	SW  58 36 0x00066a00e3006b6f 4x QDR - SW   3 26 0x00066a00e3006cb2 ( 'leaf' - 'spine' )
+ *	SW  58 18 0x00066a00e3006b6f 4x SDR                                  'leaf'
+ * The GUID is a switch's own, but of an adapter that of its port.
+ */
+struct port {
+	const char *type;
+	unsigned port, end;
+	uint64_t guid;
+};
+
+/* Output of ibnetdiscover that is not part of the fabric: comments, and its path when verbose. */
+static bool is_chatter(const char *line)
+{
+	static const char *const starts[] = { "#", "DR path ", "ibwarn: ", "src/", "Chassis ", "Non-Chassis " };
+
+	if (!*line)
+		return true;
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (!strncmp(line, starts[i], strlen(starts[i])))
+			return true;
+	return false;
+}
+
+/* Data rate in Mbit/s of "4x" and "QDR"; 0: unknown. */
+static unsigned ib_mbps(const char *width, const char *speed)
+{
+	static const struct {
+		const char *name;
+		unsigned lane;
+	} speeds[] = {
+		{ "SDR", 2000 }, { "DDR", 4000 }, { "QDR", 8000 }, { "FDR10", 10000 }, { "FDR", 13636 },
+		{ "EDR", 25000 },
+		{ "HDR", 50000 }, { "NDR", 100000 }, { "XDR", 200000 },
+	};
+	unsigned lanes = strtoul(width, NULL, 10);
+
+	for (size_t i = 0; i < sizeof(speeds) / sizeof(speeds[0]); i++)
+		if (!strcmp(speed, speeds[i].name) && lanes <= 12)
+			return lanes * speeds[i].lane;
+	return 0;
+}
+
+static bool read_guid(const char *word, uint64_t *out)
+{
+	char *end;
+
+	if (strncmp(word, "0x", 2) || strlen(word) > 18)
+		return false;
+	*out = strtoull(word, &end, 16);
+	return !*end && *out;
+}
+
+/* Reads type, lid, port and GUID. */
+static int read_port(struct lines *l, char **at, struct port *p)
+{
+	const char *lid, *port, *guid;
+	unsigned ignored;
+
+	p->type = lines_word_next(at);
+	lid = lines_word_next(at);
+	port = lines_word_next(at);
+	guid = lines_word_next(at);
+	if (!p->type || (strcmp(p->type, "SW") && strcmp(p->type, "CA") && strcmp(p->type, "RT")))
+		return lines_wrong(l, "expected SW, CA or RT");
+	if (!guid || !lines_word_number(lid, 0xffffff, &ignored) || !lines_word_number(port, 255, &p->port) ||
+	    !read_guid(guid, &p->guid))
+		return lines_wrong(l, "expected lid, port and GUID after %s", p->type);
+	return 0;
+}
+
+static int add_port(struct lines *l, struct fabric_draft *m, struct port *p, const char *text, size_t len)
+{
+	bool is_switch = !strcmp(p->type, "SW");
+	char key[32];
+	int end;
+
+	snprintf(key, sizeof(key), "%c-%016llx", is_switch ? 'S' : 'P', (unsigned long long) p->guid);
+	end = draft_end(m, is_switch ? END_SWITCH : END_ADAPTER, key);
+	if (end < 0 || draft_describe(m, end, text, len))
+		return lines_wrong(l, "out of memory");
+	draft_guid(m, end, is_switch ? p->guid : 0, is_switch ? 0 : p->guid, is_switch ? 0 : p->port);
+	p->end = end;
+	return 0;
+}
+
+/* Reads 'one' alone, or ( 'one' - 'other' ): the two texts; the second may be empty. */
+static int read_texts(struct lines *l, const char *at, const char *text[2], size_t len[2])
+{
+	static const char between[] = "' - '";
+	const char *open = strchr(at, '\''), *close = strrchr(at, '\''), *middle;
+
+	if (!open || close == open)
+		return lines_wrong(l, "missing description in quotes");
+	middle = strstr(open + 1, between);
+	text[0] = open + 1;
+	len[0] = (middle ? middle : close) - text[0];
+	text[1] = middle ? middle + strlen(between) : close;
+	if (text[1] > close)
+		return lines_wrong(l, "missing quote after the description");
+	len[1] = close - text[1];
+	return 0;
+}
+
+static int port_line(struct lines *l, struct fabric_draft *m, char *at)
+{
+	const char *width, *speed, *text[2] = { "", "" };
+	struct port near, far;
+	bool linked;
+	size_t len[2] = {0};
+
+	if (read_port(l, &at, &near))
+		return -1;
+	width = lines_word_next(&at);
+	speed = lines_word_next(&at);
+	if (!speed)
+		return lines_wrong(l, "expected width and speed after the GUID");
+	at += strspn(at, " \t");
+	linked = at[0] == '-' && lines_word_next(&at);
+	if ((linked && read_port(l, &at, &far)) || read_texts(l, at, text, len) ||
+	    add_port(l, m, &near, text[0], len[0]))
+		return -1;
+	if (!linked)
+		return 0;
+	if (add_port(l, m, &far, text[1], len[1]))
+		return -1;
+	if (draft_cable(m, near.end, near.port, far.end, far.port, ib_mbps(width, speed)))
+		return lines_wrong(l, "out of memory");
+	return 0;
+}
+
+static int read_ports(struct lines *l, struct fabric_draft *m)
+{
+	char *line;
+
+	while ((line = lines_next(l)))
+		if (!is_chatter(line) && port_line(l, m, line))
+			return -1;
+	return 0;
+}
+
+/* --- ibnetdiscover's topology file --- */
+
+/*
+ * ibnetdiscover (infiniband-diags, ibnetdiscover(8), "Topology file format"), also with groups of chassis:
+ *	switchguid=0x66a00e3006b6f(66a00e3006b6f)
+ *	Switch	36 "S-00066a00e3006b6f"		# "leaf" enhanced port 0 lid 58 lmc 0
+ *	[1]	"H-00117500006f39e6"[1](117500006f39e6)	# "cn001 mlx5_0" lid 106 4xQDR
+ */
+struct record {
+	bool open;
+	unsigned end;
+};
+
+/* The keyword of a record, and its ID. */
+static const struct {
+	const char *word;
+	char start;
+} types[] = { { "Switch", 'S' }, { "Ca", 'H' }, { "Rt", 'R' } };
+
+/* The text in quotes at *at, NUL-terminated, and *at after it; NULL: none. */
+static char *read_quoted(char **at)
+{
+	char *open = strchr(*at, '"'), *close = open ? strchr(open + 1, '"') : NULL;
+
+	if (!close)
+		return NULL;
+	*close = '\0';
+	*at = close + 1;
+	return open + 1;
+}
+
+/* "S-00066a00e3006b6f": the GUID, or 0. */
+static uint64_t id_guid(const char *id)
+{
+	char *end;
+	uint64_t guid;
+
+	if (strlen(id) < 3 || id[1] != '-' || !strchr("SHR", id[0]) || !isxdigit((unsigned char) id[2]))
+		return 0;
+	guid = strtoull(id + 2, &end, 16);
+	return *end ? 0 : guid;
+}
+
+static int add_end(struct lines *l, struct fabric_draft *m, const char *id, const char *text)
+{
+	int end;
+
+	if (!id_guid(id))
+		return lines_wrong(l, "\"%.60s\": expected S-, H- or R- and a GUID", id);
+	end = draft_end(m, id[0] == 'S' ? END_SWITCH : END_ADAPTER, id);
+	if (end < 0 || (text && draft_describe(m, end, text, strlen(text))))
+		return lines_wrong(l, "out of memory");
+	draft_guid(m, end, id_guid(id), 0, 0);
+	return end;
+}
+
+/* "[3]", and what may follow: "[ext 3]", "(GUID of the port)". */
+static bool read_place(char **at, unsigned *port, uint64_t *guid)
+{
+	char *end, *c = *at;
+
+	*guid = 0;
+	if (c[0] != '[' || !isdigit((unsigned char) c[1]))
+		return false;
+	*port = strtoul(c + 1, &end, 10);
+	if (*end != ']' || *port > 255)
+		return false;
+	for (c = end + 1; *c == '[' || *c == '('; c = end + 1) {
+		if (!(end = strchr(c, *c == '[' ? ']' : ')')))
+			return false;
+		if (*c == '(')
+			*guid = strtoull(c + 1, NULL, 16);
+	}
+	*at = c;
+	return true;
+}
+
+/* The last word of the line: "4xQDR". */
+static unsigned read_speed(char *comment)
+{
+	char *width = strrchr(comment, ' '), *speed;
+
+	if (!width || !(speed = strchr(++width, 'x')))
+		return 0;
+	return ib_mbps(width, speed + 1);
+}
+
+static int read_cable(struct lines *l, struct fabric_draft *m, const struct record *r, char *at)
+{
+	unsigned near_port, far_port, mbps;
+	uint64_t near_guid, far_guid;
+	char *id, *comment, *text;
+	int far;
+
+	if (!r->open)
+		return lines_wrong(l, "port before the first Switch, Ca or Rt");
+	if (!read_place(&at, &near_port, &near_guid) || !(id = read_quoted(&at)) ||
+	    !read_place(&at, &far_port, &far_guid))
+		return lines_wrong(l, "expected '[port] \"ID\"[port]'");
+	comment = strchr(at, '#');
+	mbps = comment ? read_speed(comment) : 0;
+	text = comment ? read_quoted(&comment) : NULL;
+	far = add_end(l, m, id, text);
+	if (far < 0)
+		return -1;
+	draft_guid(m, r->end, 0, near_guid, 0);
+	draft_guid(m, far, 0, far_guid, 0);
+	if (draft_cable(m, r->end, near_port, far, far_port, mbps))
+		return lines_wrong(l, "out of memory");
+	return 0;
+}
+
+static int read_head(struct lines *l, struct fabric_draft *m, struct record *r, char start, char *at)
+{
+	const char *ports = lines_word_next(&at);
+	char *id = ports ? read_quoted(&at) : NULL, *comment;
+	unsigned ignored;
+	int end;
+
+	if (!id || !lines_word_number(ports, 65535, &ignored))
+		return lines_wrong(l, "expected a number of ports and \"ID\"");
+	comment = strchr(at, '#');
+	if (id[0] != start)
+		return lines_wrong(l, "\"%.60s\": ID of another type of device", id);
+	end = add_end(l, m, id, comment ? read_quoted(&comment) : NULL);
+	if (end < 0)
+		return -1;
+	*r = (struct record){ true, end };
+	return 0;
+}
+
+static int record_line(struct lines *l, struct fabric_draft *m, struct record *r, char *line)
+{
+	static const char *const facts[] = { "vendid=", "devid=", "sysimgguid=", "switchguid=", "caguid=", "rtguid=" };
+	char *at = line, *type;
+
+	if (*line == '[')
+		return read_cable(l, m, r, line);
+	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)	/* lines that precede a record */
+		if (!strncmp(line, facts[i], strlen(facts[i])))
+			return 0;
+	type = lines_word_next(&at);
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (!strcmp(type, types[i].word))
+			return read_head(l, m, r, types[i].start, at);
+	return lines_wrong(l, "'%.60s': not output of ibnetdiscover", type);
+}
+
+static int read_discovered(struct lines *l, struct fabric_draft *m)
+{
+	struct record r = {0};
+	char *line;
+
+	while ((line = lines_next(l)))
+		if (!is_chatter(line) && record_line(l, m, &r, line))
+			return -1;
+	return 0;
+}
+
+/* --- any file --- */
 
 #define MAX_BYTES ((size_t) 256 << 20)
 
@@ -40,24 +349,6 @@ static int read_paper(struct lines *l, struct fabric_draft *m)
 	return lines_wrong(l, "a file of this format cannot be combined with others");
 }
 
-static const char *first_line(struct lines *l)
-{
-	char *line;
-
-	while ((line = lines_next(l)))
-		if (!reader_is_chatter(line))
-			return line;
-	return NULL;
-}
-
-static int (*form_of(const char *line))(struct lines *l, struct fabric_draft *m)
-{
-	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
-		if (!strncasecmp(line, forms[i].start, strlen(forms[i].start)))
-			return forms[i].read;
-	return NULL;
-}
-
 static int read_source(const struct source *s, struct fabric_draft *m, struct hierarchy **given, struct err *e)
 {
 	int (*read)(struct lines *l, struct fabric_draft *m) = NULL;
@@ -67,9 +358,15 @@ static int read_source(const struct source *s, struct fabric_draft *m, struct hi
 
 	if (lines_open(&l, s->text, s->len, s->name, e))
 		return -1;
-	if (!(line = first_line(&l)))
+	do
+		line = lines_next(&l);
+	while (line && is_chatter(line));
+	for (size_t i = 0; line && !read && i < sizeof(forms) / sizeof(forms[0]); i++)
+		if (!strncasecmp(line, forms[i].start, strlen(forms[i].start)))
+			read = forms[i].read;
+	if (!line)
 		err_set(e, "%s: empty", s->name);
-	else if (!(read = form_of(line)))
+	else if (!read)
 		lines_wrong(&l, "'%.40s': unknown format; expected ibnetdiscover output, topology.conf, topology.yaml, "
 			    "a tree or a torus", line);
 	lines_close(&l);
@@ -86,12 +383,6 @@ static int read_source(const struct source *s, struct fabric_draft *m, struct hi
 	return rc;
 }
 
-static struct fabric *fabric_finish(const struct fabric_draft *m, const struct fabric_names *names,
-				    struct hierarchy *given, struct err *e)
-{
-	return given ? fabric_given(given, e) : draft_finish(m, names, e);
-}
-
 struct fabric *fabric_parse(const char *text, size_t len, const char *name, const struct fabric_names *names,
 			    struct err *e)
 {
@@ -103,23 +394,9 @@ struct fabric *fabric_parse(const char *text, size_t len, const char *name, cons
 	if (!m)
 		err_set(e, "%s: out of memory", name);
 	else if (read_source(&s, m, &given, e) == 0)
-		f = fabric_finish(m, names, given, e);
+		f = given ? fabric_given(given, e) : draft_finish(m, names, e);
 	draft_free(m);
 	return f;
-}
-
-static int read_path(const char *path, struct fabric_draft *m, struct hierarchy **given, struct err *e)
-{
-	struct source s = {0};
-	struct buf b = {0};
-	int rc = file_read_input(path, MAX_BYTES, &s.name, &b, e);
-
-	s.text = b.data ? b.data : "";
-	s.len = b.len;
-	if (rc == 0)
-		rc = read_source(&s, m, given, e);
-	buf_free(&b);
-	return rc;
 }
 
 struct fabric *fabric_read(const char *const *paths, size_t n, const struct fabric_names *names, struct err *e)
@@ -129,10 +406,19 @@ struct fabric *fabric_read(const char *const *paths, size_t n, const struct fabr
 	struct fabric *f = NULL;
 	int rc = m && n ? 0 : err_set(e, n ? "out of memory" : "no input file");
 
-	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = read_path(paths[i], m, n == 1 ? &given : NULL, e);
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		struct source s = {0};
+		struct buf b = {0};
+
+		rc = file_read_input(paths[i], MAX_BYTES, &s.name, &b, e);
+		s.text = b.data ? b.data : "";
+		s.len = b.len;
+		if (rc == 0)
+			rc = read_source(&s, m, n == 1 ? &given : NULL, e);
+		buf_free(&b);
+	}
 	if (rc == 0)
-		f = fabric_finish(m, names, given, e);
+		f = given ? fabric_given(given, e) : draft_finish(m, names, e);
 	draft_free(m);
 	return f;
 }

@@ -6,10 +6,68 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "map/engine/attempts.h"
-#include "map/matrix/draw.h"
-#include "map/engine/split_parts.h"
+#include "map/engine/split.h"
 #include "map/engine/tuning.h"
+#include "map/matrix/draw.h"
+
+/* --- pairs that were tried --- */
+
+/* In a hash table, where a collision replaces the earlier entry. */
+struct attempt {
+	unsigned level, one, other, when;
+};
+
+int attempts_init(struct attempts *a, const struct slots *s)
+{
+	*a = (struct attempts){ .s = s };
+	for (unsigned t = 0; t < s->nlevels; t++)
+		a->domains += s->level[t].n;
+	a->changed[0] = calloc(a->domains + 1, sizeof(*a->changed[0]));
+	a->kept = calloc(a->domains + 1, sizeof(*a->kept));
+	a->memory = calloc(PAIR_MEMORY, sizeof(*a->memory));
+	if (!a->changed[0] || !a->kept || !a->memory)
+		return -1;
+	for (unsigned t = 1; t < s->nlevels; t++)
+		a->changed[t] = a->changed[t - 1] + s->level[t - 1].n;
+	return 0;
+}
+
+void attempts_free(struct attempts *a)
+{
+	free(a->changed[0]);
+	free(a->kept);
+	free(a->memory);
+}
+
+bool attempts_add(struct attempts *a, unsigned level, unsigned one, unsigned other)
+{
+	struct attempt now = { level, one < other ? one : other, one < other ? other : one, ++a->now };
+	uint64_t key = ((uint64_t) now.one << 32 | now.other) + ((uint64_t) level << 56);
+	struct attempt *last = &a->memory[draw_below(&key, PAIR_MEMORY)];
+	bool in_vain = last->level == level && last->one == now.one && last->other == now.other &&
+		last->when > a->changed[level][one] && last->when > a->changed[level][other];
+
+	*last = now;
+	return !in_vain;
+}
+
+void attempts_change(struct attempts *a, unsigned slot)
+{
+	for (unsigned t = 0; t < a->s->nlevels; t++)
+		a->changed[t][a->s->level[t].of[slot]] = a->now;
+}
+
+void attempts_keep(struct attempts *a)
+{
+	memcpy(a->kept, a->changed[0], a->domains * sizeof(*a->kept));
+}
+
+void attempts_return(struct attempts *a)
+{
+	memcpy(a->changed[0], a->kept, a->domains * sizeof(*a->kept));
+}
+
+/* --- the search --- */
 
 /* The gain of repartitioning at a level, and the work for it. */
 struct yield {
@@ -33,57 +91,45 @@ struct neighbourhood {
 	struct split_halves pair;
 };
 
-/* Every other time a rank of the last repartitioned pair: its neighbours may have become worth trying. */
-static unsigned draw_rank(struct neighbourhood *r)
-{
-	if (r->nlast && draw_below(&r->chance, 2))
-		return r->last[draw_below(&r->chance, r->nlast)];
-	return draw_below(&r->chance, r->x.m->ranks);
-}
-
-static struct yield *yield_of(struct neighbourhood *r)
-{
-	return &r->yield[r->level - r->x.s->level];
-}
-
-/* Of two random levels the one with the larger gain for its work. */
-static void draw_level(struct neighbourhood *r)
-{
-	unsigned n = r->x.s->nlevels - 1, one = draw_below(&r->chance, n), other = draw_below(&r->chance, n);
-	const struct yield *a = &r->yield[one], *b = &r->yield[other];
-
-	r->level = &r->x.s->level[b->gain * a->work > a->gain * b->work ? other : one];
-	yield_of(r)->work += LEVEL_DRAW;
-}
-
-/* The domains of a rank and one of its partners. */
+/*
+ * The domains of a rank and one of its partners: every other time a rank of the last repartitioned pair, whose
+ * neighbours may have become worth trying; of two random levels the one with the larger gain for its work.
+ */
 static bool draw_domains(struct neighbourhood *r)
 {
 	const struct matrix *m = r->x.m;
-	unsigned rank = draw_rank(r), degree = m->row[rank + 1] - m->row[rank];
+	unsigned rank, degree, n = r->x.s->nlevels - 1, one, other;
 
+	if (r->nlast && draw_below(&r->chance, 2))
+		rank = r->last[draw_below(&r->chance, r->nlast)];
+	else
+		rank = draw_below(&r->chance, m->ranks);
 	r->x.work += WORK_DRAW;
-	draw_level(r);
-	if (!degree)
+	one = draw_below(&r->chance, n);
+	other = draw_below(&r->chance, n);
+	if (r->yield[other].gain * r->yield[one].work > r->yield[one].gain * r->yield[other].work)
+		one = other;
+	r->level = &r->x.s->level[one];
+	r->yield[one].work += LEVEL_DRAW;
+	if (!(degree = m->row[rank + 1] - m->row[rank]))
 		return false;
 	r->domain[0] = r->level->of[r->x.slot[rank]];
 	r->domain[1] = r->level->of[r->x.slot[m->adj[m->row[rank] + draw_below(&r->chance, degree)]]];
 	return r->domain[0] != r->domain[1];
 }
 
-static unsigned room_of(const struct neighbourhood *r, unsigned half)
-{
-	return r->level->first[r->domain[half] + 1] - r->level->first[r->domain[half]];
-}
-
+/* Gathers the ranks of both domains. */
 static void pair_gather(struct neighbourhood *r)
 {
+	unsigned room[2];
+
 	r->pair = (struct split_halves){ .inner = r->level[1].typical };
 	r->n = 0;
 	for (unsigned half = 0; half < 2; half++) {
-		unsigned first = r->level->first[r->domain[half]], end = first + room_of(r, half);
+		unsigned first = r->level->first[r->domain[half]], end = r->level->first[r->domain[half] + 1];
 
-		r->pair.middle[half] = first + (end - first) / 2;
+		room[half] = end - first;
+		r->pair.middle[half] = first + room[half] / 2;
 		for (unsigned i = first; i < end; i++)
 			if (r->on[i] != SLOT_NONE) {
 				r->second[r->n] = half;
@@ -91,17 +137,6 @@ static void pair_gather(struct neighbourhood *r)
 				r->rank[r->n++] = r->on[i];
 			}
 	}
-}
-
-static bool is_worth(const struct neighbourhood *r)
-{
-	return r->n <= PAIR_MOST && (r->n >= PAIR_LEAST || r->n * PAIR_PART >= r->x.m->ranks);
-}
-
-static void set_sizes(struct neighbourhood *r)
-{
-	unsigned room[2] = { room_of(r, 0), room_of(r, 1) };
-
 	r->pair.n = r->n;
 	r->pair.least = r->n > room[1] ? r->n - room[1] : 0;
 	r->pair.most = r->n < room[0] ? r->n : room[0];
@@ -128,30 +163,11 @@ static double cost_of(struct neighbourhood *r)
 	return among / 2 + others;
 }
 
-/* Returns 1 if they are partitioned differently now. anew: whether that is cheaper or not. */
-static int pair_part(struct neighbourhood *r, bool anew)
-{
-	const struct split *x = &r->x;
-	unsigned below = r->level - x->s->level + 1, *half[2];
-	int rc;
-
-	r->pair.from = anew ? SPLIT_ANEW : SPLIT_BEAT;
-	r->pair.second = r->second;
-	rc = split_pair(&r->x, &r->pair, r->rank, true);
-
-	half[0] = r->rank;
-	half[1] = r->rank + r->pair.size[0];
-	for (unsigned i = 0; i < 2 && rc > 0; i++) {
-		unsigned first = r->level->first[r->domain[i]];
-
-		if (split_domain(&r->x, below, first, first + room_of(r, i), half[i], r->pair.size[i]))
-			rc = -1;
-	}
-	return rc;
-}
-
+/* Puts the ranks of the pair on their new slots, or back. */
 static void pair_settle(struct neighbourhood *r, bool undo)
 {
+	memcpy(r->last, r->drawn, r->n * sizeof(*r->last));
+	r->nlast = r->n;
 	for (unsigned i = 0; i < r->n; i++) {
 		r->on[r->was[i]] = SLOT_NONE;
 		if (undo)
@@ -168,40 +184,42 @@ static void pair_settle(struct neighbourhood *r, bool undo)
 	}
 }
 
-/* They are partitioned differently; their cost rose by `more`. */
-static void pair_accept(struct neighbourhood *r, bool anew, double more)
-{
-	memcpy(r->last, r->drawn, r->n * sizeof(*r->last));
-	r->nlast = r->n;
-	pair_settle(r, !anew && more >= 0);
-	if (anew || more < 0)
-		r->cost += more;
-	if (!anew && more < 0)
-		yield_of(r)->gain -= more;
-}
-
-/* Returns 1; 0 when there is nothing to repartition; or -1. */
+/* anew: whether that is cheaper or not. Returns 1; 0 when there is nothing to repartition; or -1. */
 static int neighbourhood_pair(struct neighbourhood *r, bool anew)
 {
+	unsigned level = r->level - r->x.s->level, *half;
 	unsigned long long work = r->x.work;
-	double before;
+	double more;
 	int rc;
 
 	pair_gather(r);
-	if (!is_worth(r))
+	if (r->n > PAIR_MOST || (r->n < PAIR_LEAST && r->n * PAIR_PART < r->x.m->ranks))
 		return 0;
-	set_sizes(r);
 	memcpy(r->drawn, r->rank, r->n * sizeof(*r->drawn));
-	before = cost_of(r);
+	more = -cost_of(r);
 	r->x.way.loose = anew ? LOOSE : 0;
-	rc = pair_part(r, anew);
-	if (rc > 0)
-		pair_accept(r, anew, cost_of(r) - before);
-	yield_of(r)->work += r->x.work - work;
+	r->pair.from = anew ? SPLIT_ANEW : SPLIT_BEAT;
+	r->pair.second = r->second;
+	rc = split_pair(&r->x, &r->pair, half = r->rank, true);
+	for (unsigned i = 0; i < 2 && rc > 0; half += r->pair.size[i++]) {
+		const unsigned *first = &r->level->first[r->domain[i]];
+
+		if (split_domain(&r->x, level + 1, first[0], first[1], half, r->pair.size[i]))
+			rc = -1;
+	}
+	if (rc > 0) {
+		more += cost_of(r);
+		pair_settle(r, !anew && more >= 0);
+		if (anew || more < 0)
+			r->cost += more;
+		if (!anew && more < 0)
+			r->yield[level].gain -= more;
+	}
+	r->yield[level].work += r->x.work - work;
 	return rc < 0 ? -1 : 1;
 }
 
-static void sit_down(struct neighbourhood *r)
+static void ranks_seat(struct neighbourhood *r)
 {
 	memset(r->on, 0xff, r->x.s->n * sizeof(*r->on));
 	for (unsigned i = 0; i < r->x.m->ranks; i++)
@@ -220,7 +238,7 @@ static void keep_best(struct neighbourhood *r)
 		r->cost = r->least;
 		memcpy(r->x.slot, r->best, bytes);
 		attempts_return(&r->attempts);
-		sit_down(r);
+		ranks_seat(r);
 	}
 }
 
@@ -245,41 +263,37 @@ static int pair_next(struct neighbourhood *r)
 	return rc;
 }
 
-static int renewal_init(struct neighbourhood *r)
-{
-	const struct slots *s = r->x.s;
-	size_t ranks = r->x.m->ranks;
-	double cost = slots_cost(r->x.m, s, r->x.slot);
-
-	r->on = malloc((s->n + 5 * ranks) * sizeof(*r->on));
-	r->second = malloc(ranks);
-	if (attempts_init(&r->attempts, s) || !r->on || !r->second)
-		return split_no_memory(&r->x);
-	if (split_remember(&r->x))
-		return -1;
-	r->rank = r->on + s->n;
-	r->drawn = r->rank + ranks;
-	r->was = r->drawn + ranks;
-	r->last = r->was + ranks;
-	r->best = r->last + ranks;
-	memcpy(r->best, r->x.slot, ranks * sizeof(*r->best));
-	for (unsigned t = 0; t < s->nlevels; t++)
-		r->yield[t] = (struct yield){ LEVEL_GAIN * cost, LEVEL_WORK };
-	sit_down(r);
-	return 0;
-}
-
 int neighbourhood_search(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
 			 unsigned *slot, struct err *e)
 {
 	struct split_way way = { .by = SPLIT_BY_BISECTION, .halved = true, .sizes = SPLIT_FREE, .quick = true };
 	struct neighbourhood r = { .chance = seed };
-	int rc = split_open(&r.x, m, s, way, seed, slot, e) || renewal_init(&r) ? -1 : 0;
+	double cost = slots_cost(m, s, slot);
+	size_t ranks = m->ranks;
+	int rc = split_open(&r.x, m, s, way, seed, slot, e);
 
+	r.on = malloc((s->n + 5 * ranks) * sizeof(*r.on));
+	r.second = malloc(ranks);
+	if (attempts_init(&r.attempts, s) || !r.on || !r.second)
+		rc = split_no_memory(&r.x);
+	if (rc || split_remember(&r.x)) {
+		rc = -1;
+		goto out;
+	}
+	r.rank = r.on + s->n;
+	r.drawn = r.rank + ranks;
+	r.was = r.drawn + ranks;
+	r.last = r.was + ranks;
+	r.best = r.last + ranks;
+	memcpy(r.best, slot, ranks * sizeof(*r.best));
+	for (unsigned t = 0; t < s->nlevels; t++)
+		r.yield[t] = (struct yield){ LEVEL_GAIN * cost, LEVEL_WORK };
+	ranks_seat(&r);
 	while (rc >= 0 && s->nlevels > 1 && r.x.work < work)
 		rc = pair_next(&r);
 	if (rc >= 0)
 		keep_best(&r);
+out:
 	split_close(&r.x);
 	attempts_free(&r.attempts);
 	free(r.on);

@@ -3,13 +3,57 @@
 #include "map/engine/scotch.h"
 
 #include <math.h>
+#include <scotch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <scotch.h>
-
 #include "map/engine/tuning.h"
+
+int scotch_repair(const struct matrix *m, const struct slots *s, unsigned *slot)
+{
+	double *volume = calloc(m->ranks, sizeof(*volume));
+	unsigned *rank_on = malloc(s->n * sizeof(*rank_on));
+	int rc = -1;
+
+	if (!volume || !rank_on)
+		goto out;
+	memset(rank_on, 0xff, s->n * sizeof(*rank_on));
+	for (unsigned r = 0; r < m->ranks; r++)
+		for (size_t i = m->row[r]; i < m->row[r + 1]; i++)
+			volume[r] += m->weight[i];
+	for (unsigned r = 0; r < m->ranks; r++) {
+		unsigned *home = &rank_on[slot[r]];
+
+		if (*home != SLOT_NONE && volume[*home] >= volume[r]) {
+			slot[r] = SLOT_NONE;
+			continue;
+		}
+		if (*home != SLOT_NONE)
+			slot[*home] = SLOT_NONE;
+		*home = r;
+	}
+	for (unsigned r = 0; r < m->ranks; r++) {
+		unsigned best = SLOT_NONE;
+		double least = 0;
+
+		for (unsigned at = 0; slot[r] == SLOT_NONE && at < s->n; at++) {
+			double cost = rank_on[at] == SLOT_NONE ? slots_rank_cost(m, s, slot, r, at) : INFINITY;
+
+			if (rank_on[at] == SLOT_NONE && (best == SLOT_NONE || cost < least)) {
+				best = at;
+				least = cost;
+			}
+		}
+		if (best != SLOT_NONE)
+			rank_on[slot[r] = best] = r;
+	}
+	rc = 0;
+out:
+	free(volume);
+	free(rank_on);
+	return rc;
+}
 
 /*
  * Scotch sums weight x distance in SCOTCH_Num, 32 bits in most packages, and does not detect overflows. The weights of
@@ -40,67 +84,34 @@ static unsigned digit_of(const struct slot_level *const *used, unsigned level, u
 	return used[level]->of[slot] - used[level]->of[first];
 }
 
-static unsigned arity_find(const struct slot_level *const *used, unsigned n, unsigned level, unsigned nlevels)
-{
-	unsigned arity = 1;
-
-	for (unsigned i = 0; i < n; i++) {
-		unsigned digit = digit_of(used, level, nlevels, i);
-
-		if (digit >= arity)
-			arity = digit + 1;
-	}
-	return arity;
-}
-
 /* Measures the tree with so many levels, ignoring the structure below the last. Returns the number of leaves. */
 static double tree_measure(struct tree *t, unsigned all, unsigned n, unsigned nlevels)
 {
 	double leaves = 1;
 
 	t->levels = nlevels + (nlevels < all);
-	for (SCOTCH_Num l = 0; l < t->levels; l++)
-		leaves *= t->arity[l] = arity_find(t->used, n, l, nlevels);
+	for (SCOTCH_Num l = 0; l < t->levels; leaves *= t->arity[l++]) {
+		t->arity[l] = 1;
+		for (unsigned i = 0; i < n; i++) {
+			SCOTCH_Num digit = digit_of(t->used, l, nlevels, i);
+
+			if (digit >= t->arity[l])
+				t->arity[l] = digit + 1;
+		}
+	}
 	return leaves;
 }
 
 /*
- * Scotch sums the links up to the common ancestor, so a level's link is its cost less that of the level below. The
- * largest cost is limited to what Scotch can sum.
+ * A torus is represented as routers at one distance. Scotch sums the links up to the common ancestor, so a level's link
+ * is its cost less that of the level below. The largest cost is limited to what Scotch can sum. Levels that separate
+ * none of these slots are dropped: their arity would be 1, which Scotch refuses.
  */
-static void links_fill(struct tree *t)
-{
-	double most = 1, scale;
-
-	for (SCOTCH_Num l = 0; l < t->levels; l++)
-		most = fmax(most, t->used[l]->typical);
-	scale = most > MAX_DISTANCE ? MAX_DISTANCE / most : 1;
-	for (SCOTCH_Num l = 0; l < t->levels; l++)
-		t->cost[l] = lround(t->used[l]->typical * scale);
-	for (SCOTCH_Num l = 0; l < t->levels; l++) {
-		t->cost[l] -= l + 1 < t->levels ? t->cost[l + 1] : 0;
-		if (t->cost[l] < 1)
-			t->cost[l] = 1;
-	}
-}
-
-/* Drops levels that separate none of these slots: their arity would be 1, which Scotch refuses. */
-static void tree_tighten(struct tree *t)
-{
-	SCOTCH_Num n = 0;
-
-	for (SCOTCH_Num l = 0; l < t->levels; l++)
-		if (t->arity[l] > 1) {
-			t->arity[n] = t->arity[l];
-			t->cost[n++] = t->cost[l];
-		}
-	t->levels = n;
-}
-
-/* A torus is represented as routers at one distance. */
 static int tree_init(struct tree *t, const struct slots *s)
 {
 	unsigned all = 0, nlevels;
+	SCOTCH_Num kept = 0;
+	double most = 1, scale;
 
 	*t = (struct tree){ .leaf = calloc(s->n, sizeof(*t->leaf)) };
 	if (!t->leaf)
@@ -110,11 +121,25 @@ static int tree_init(struct tree *t, const struct slots *s)
 			t->used[all++] = &s->level[i];
 	for (nlevels = all; tree_measure(t, all, s->n, nlevels) > SCOTCH_LEAVES && nlevels; nlevels--)
 		;
-	for (SCOTCH_Num l = 0; l < t->levels; l++)
+	for (SCOTCH_Num l = 0; l < t->levels; l++) {
 		for (unsigned i = 0; i < s->n; i++)
 			t->leaf[i] = t->leaf[i] * t->arity[l] + digit_of(t->used, l, nlevels, i);
-	links_fill(t);
-	tree_tighten(t);
+		most = fmax(most, t->used[l]->typical);
+	}
+	scale = most > MAX_DISTANCE ? MAX_DISTANCE / most : 1;
+	for (SCOTCH_Num l = 0; l < t->levels; l++)
+		t->cost[l] = lround(t->used[l]->typical * scale);
+	for (SCOTCH_Num l = 0; l < t->levels; l++) {
+		t->cost[l] -= l + 1 < t->levels ? t->cost[l + 1] : 0;
+		if (t->cost[l] < 1)
+			t->cost[l] = 1;
+	}
+	for (SCOTCH_Num l = 0; l < t->levels; l++)
+		if (t->arity[l] > 1) {
+			t->arity[kept] = t->arity[l];
+			t->cost[kept++] = t->cost[l];
+		}
+	t->levels = kept;
 	return 0;
 }
 
@@ -177,43 +202,27 @@ struct call {
 	SCOTCH_Num *part;
 };
 
-static int map_in_context(SCOTCH_Context *context, SCOTCH_Graph *graph, const struct call *c)
-{
-	SCOTCH_Graph bound;
-	int rc;
-
-	SCOTCH_graphInit(&bound);
-	rc = SCOTCH_contextBindGraph(context, graph, &bound) || SCOTCH_graphMap(&bound, c->arch, c->strat, c->part);
-	SCOTCH_graphExit(&bound);
-	return rc;
-}
-
 /* Without a context of its own, one thread and a seed, Scotch's results differ from run to run. */
-static int map_seeded(SCOTCH_Graph *graph, const struct call *c)
+static int map_graph(const struct call *c)
 {
+	const struct arcs *a = c->arcs;
+	SCOTCH_Graph graph, bound;
 	SCOTCH_Context context;
 	int rc;
 
 	if (SCOTCH_contextInit(&context))
 		return -1;
+	SCOTCH_graphInit(&graph);
+	SCOTCH_graphInit(&bound);
 	SCOTCH_contextRandomSeed(&context, c->seed & 0x7fffffff);
 	SCOTCH_contextRandomReset(&context);
-	rc = SCOTCH_contextOptionSetNum(&context, SCOTCH_OPTIONNUMDETERMINISTIC, 1) ||
-	     SCOTCH_contextOptionSetNum(&context, SCOTCH_OPTIONNUMRANDOMFIXEDSEED, 1) ||
-	     SCOTCH_contextThreadSpawn(&context, 1, NULL) || map_in_context(&context, graph, c);
-	SCOTCH_contextExit(&context);
-	return rc;
-}
-
-static int map_graph(const struct call *c)
-{
-	const struct arcs *a = c->arcs;
-	SCOTCH_Graph graph;
-	int rc;
-
-	SCOTCH_graphInit(&graph);
 	rc = SCOTCH_graphBuild(&graph, 0, a->vertices, a->row, a->row + 1, NULL, NULL, a->n, a->adj, a->weight) ||
-	     map_seeded(&graph, c);
+	     SCOTCH_contextOptionSetNum(&context, SCOTCH_OPTIONNUMDETERMINISTIC, 1) ||
+	     SCOTCH_contextOptionSetNum(&context, SCOTCH_OPTIONNUMRANDOMFIXEDSEED, 1) ||
+	     SCOTCH_contextThreadSpawn(&context, 1, NULL) || SCOTCH_contextBindGraph(&context, &graph, &bound) ||
+	     SCOTCH_graphMap(&bound, c->arch, c->strat, c->part);
+	SCOTCH_graphExit(&bound);
+	SCOTCH_contextExit(&context);
 	SCOTCH_graphExit(&graph);
 	return rc;
 }
@@ -251,12 +260,6 @@ static int map_parts(const struct arcs *arcs, unsigned parts, const SCOTCH_Num *
 	return rc;
 }
 
-static void parts_copy(unsigned *to, const SCOTCH_Num *part, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		to[i] = part[i];
-}
-
 int scotch_map(const struct matrix *m, const struct slots *s, unsigned seed, unsigned *slot, struct err *e)
 {
 	unsigned *all = malloc(m->ranks * sizeof(*all));
@@ -276,8 +279,10 @@ int scotch_map(const struct matrix *m, const struct slots *s, unsigned seed, uns
 		err_set(e, "mapping: Scotch failed on %u ranks and %u places", m->ranks, s->n);
 		goto out;
 	}
-	parts_copy(slot, part, m->ranks);
-	rc = 0;
+	for (unsigned r = 0; r < m->ranks; r++)
+		slot[r] = part[r];
+	if ((rc = scotch_repair(m, s, slot)))
+		err_set(e, "mapping: out of memory");
 out:
 	free(all);
 	free(part);
@@ -303,7 +308,8 @@ int scotch_split(const struct matrix *m, const struct matrix_ranks *some, unsign
 		err_set(e, "mapping: Scotch failed on %u ranks and %u parts", some->n, parts);
 		goto out;
 	}
-	parts_copy(part, to, some->n);
+	for (unsigned i = 0; i < some->n; i++)
+		part[i] = to[i];
 	rc = 0;
 out:
 	free(to);

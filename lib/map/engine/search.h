@@ -5,8 +5,45 @@
 
 #include <stdbool.h>
 
-#include "map/engine/candidates.h"
+#include "base/err.h"
+#include "map/engine/slots.h"
 #include "map/engine/solve.h"
+#include "map/engine/split.h"
+#include "map/matrix/matrix.h"
+#include "map/places/places.h"
+
+/* A problem, and the options of its starts. */
+struct map_problem {
+	const struct matrix *m;
+	const struct places *p;
+	const struct slots *s;
+	unsigned seed;
+	bool quick;		/* without Scotch's mapping, which takes most of the time */
+	bool loose;		/* not the first start of its kind: it may differ */
+	struct err *err;
+};
+
+/*
+ * In the order of preference among mappings of equal cost. Candidates from CANDIDATE_SEEDED on are repeated with other
+ * seeds.
+ */
+enum { CANDIDATE_BLOCK, CANDIDATE_CYCLIC, CANDIDATE_SCOTCH, CANDIDATE_SEEDED };
+
+struct candidate {
+	const char *name;
+	unsigned needs;		/* minimum for which it is worth its time */
+	unsigned takes;		/* work by edge and bisection level of the slots; a rank counts as a dozen edges */
+	struct split_way way;	/* of split_map, for those from CANDIDATE_SEEDED on */
+};
+
+extern const struct candidate candidates[];
+extern const unsigned ncandidates;
+
+/* slot[m->ranks], at most one rank a slot; 0, or -1 with an error. */
+int candidate_map(const struct candidate *c, const struct map_problem *b, unsigned *slot);
+/* An estimate of its work, in edge evaluations or equivalent. */
+unsigned long long candidate_work(const struct candidate *c, const struct map_problem *b);
+bool candidate_is_worth(const struct candidate *c, const struct map_problem *b);
 
 #define MAX_TRIALS 48
 
@@ -37,9 +74,19 @@ struct search {
 	struct search_trial best;
 	double work, left;		/* edge evaluations allowed; left */
 	unsigned turn;			/* number of seeds drawn */
-	unsigned idle;			/* bits: the steps of improve.c that gained nothing in the last round */
+	unsigned idle;			/* bits: the steps of search.c that gained nothing in the last round */
 	double *load;
 	struct mapping *out;
 };
+
+/*
+ * Improve the trials there are. Which start is best shows only after improvement, because the cheapest after polishing
+ * is often not the best: several are improved a little, the cheapest of those further, and finally one alone, until the
+ * work is used up. 0 or -1. Called by solve.c.
+ */
+int improve_trials(struct search *x);
+
+/* Computes a trial's cost, and keeps it if it is the best. Called by solve.c. */
+void improve_measure(struct search *x, struct search_trial *t);
 
 #endif

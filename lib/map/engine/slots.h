@@ -8,8 +8,12 @@
 #include <stdint.h>
 
 #include "map/matrix/matrix.h"
-#include "map/engine/paths.h"
 #include "map/places/places.h"
+
+enum { PATHS_CUTS = 16, PATHS_LEVELS = PLACES_LEVELS + PATHS_CUTS };
+
+/* Sorts order[n], 0 .. n-1, by key[n] ascending; of equal keys the lower number first. */
+void engine_order(const double *key, unsigned n, unsigned *order);
 
 /* No rank on the slot; a rank without a slot. */
 #define SLOT_NONE (~0u)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "map/engine/improve.h"
+#include "map/engine/search.h"
 
 #define MAX_SEEDS 2
 /*
@@ -46,39 +46,26 @@ double mapping_cost(const struct matrix *m, const struct places *p, const unsign
 	return cost / 2;
 }
 
-static int try_candidate(struct search *x, const struct candidate *c, unsigned turn)
-{
-	struct search_trial *t = &x->trial[x->ntrials];
-	struct map_problem b = x->b;
-
-	if (!candidate_is_worth(c, &b))
-		return 0;
-	b.seed = x->b.seed + turn * 0x9e3779b9u;
-	b.loose = turn;
-	t->name = c->name;
-	if (candidate_map(c, &b, t->slot))
-		return -1;
-	x->left -= candidate_work(c, &b);
-	improve_measure(x, t);
-	x->ntrials++;
-	return 0;
-}
-
-static unsigned seeds_of(const struct search *x)
+static int try_candidates(struct search *x)
 {
 	unsigned seeds = x->effort->seeds + x->effort->few / x->b.m->ranks;
 
-	return seeds < MAX_SEEDS ? seeds : MAX_SEEDS;
-}
+	for (unsigned turn = 0; turn < seeds && turn < MAX_SEEDS; turn++)
+		for (unsigned i = turn ? CANDIDATE_SEEDED : 0; i < ncandidates; i++) {
+			struct search_trial *t = &x->trial[x->ntrials];
+			struct map_problem b = x->b;
 
-static int try_candidates(struct search *x)
-{
-	unsigned seeds = seeds_of(x);
-
-	for (unsigned turn = 0; turn < seeds; turn++)
-		for (unsigned c = turn ? CANDIDATE_SEEDED : 0; c < ncandidates; c++)
-			if (try_candidate(x, &candidates[c], turn))
+			if (!candidate_is_worth(&candidates[i], &b))
+				continue;
+			b.seed = x->b.seed + turn * 0x9e3779b9u;
+			b.loose = turn;
+			t->name = candidates[i].name;
+			if (candidate_map(&candidates[i], &b, t->slot))
 				return -1;
+			x->left -= candidate_work(&candidates[i], &b);
+			improve_measure(x, t);
+			x->ntrials++;
+		}
 	x->out->block = x->trial[CANDIDATE_BLOCK].cost;
 	x->out->nic_block = x->trial[CANDIDATE_BLOCK].nic;
 	x->out->cyclic = x->trial[CANDIDATE_CYCLIC].cost;
@@ -118,14 +105,6 @@ static int solve_search(struct search *x)
 	return rc;
 }
 
-static void solve_report(struct search *x)
-{
-	snprintf(x->out->method, sizeof(x->out->method), "%s%s%s", x->best.name, x->best.improved ? "+annealing" : "",
-		 x->best.polished ? "+swaps" : "");
-	x->out->cost = x->best.cost;
-	x->out->nic = x->best.nic;
-}
-
 int mapping_solve(const struct matrix *m, const struct places *p, enum mapping_effort effort, unsigned seed,
 		  struct mapping *out, struct err *e)
 {
@@ -147,7 +126,10 @@ int mapping_solve(const struct matrix *m, const struct places *p, enum mapping_e
 		mapping_free(&found);
 		return -1;
 	}
-	solve_report(&x);
+	snprintf(found.method, sizeof(found.method), "%s%s%s", x.best.name, x.best.improved ? "+annealing" : "",
+		 x.best.polished ? "+swaps" : "");
+	found.cost = x.best.cost;
+	found.nic = x.best.nic;
 	found.seconds = clock_now() - start;
 	*out = found;
 	return 0;
@@ -175,4 +157,70 @@ void mapping_free(struct mapping *m)
 {
 	free(m->place);
 	*m = (struct mapping){0};
+}
+
+/* --- host by host --- */
+
+struct blocks {
+	const struct matrix *m;
+	const struct places *p;
+	enum mapping_effort effort;
+	unsigned seed;
+	unsigned *place, *block;	/* by rank: the result; the block mapping */
+};
+
+/* Maps the ranks from `rank` on to the n places from `first` on, those of one host, as a job on this host alone. */
+static int solve_host(const struct blocks *b, unsigned rank, unsigned ranks, unsigned first, unsigned n, struct err *e)
+{
+	struct matrix *m = matrix_range(b->m, rank, ranks);
+	struct place *own = malloc((n + 1) * sizeof(*own));
+	struct places p = *b->p;
+	struct mapping found;
+	int rc;
+
+	for (unsigned i = 0; own && i < n; i++) {
+		own[i] = b->p->place[first + i];
+		own[i].host = 0;
+	}
+	p.hosts += b->p->place[first].host;
+	p.nhosts = 1;
+	p.place = own;
+	p.nplaces = n;
+	rc = m && own ? mapping_solve(m, &p, b->effort, b->seed, &found, e) : err_set(e, "mapping: out of memory");
+	for (unsigned r = 0; !rc && r < ranks; r++) {
+		b->place[rank + r] = first + found.place[r];
+		b->block[rank + r] = first + r;
+	}
+	if (!rc)
+		mapping_free(&found);
+	matrix_free(m);
+	free(own);
+	return rc;
+}
+
+int mapping_blocks(const struct matrix *m, const struct places *p, enum mapping_effort effort, unsigned seed,
+		   struct mapping *out, struct err *e)
+{
+	struct blocks b = { m, p, effort, seed, malloc(((size_t) m->ranks + 1) * sizeof(*b.place)),
+			    malloc(((size_t) m->ranks + 1) * sizeof(*b.block)) };
+	unsigned *share = NULL;
+	int rc = 0;
+
+	if (p->nplaces < m->ranks)
+		rc = err_set(e, "mapping: %u ranks, but the job has only %u places", m->ranks, p->nplaces);
+	else if (!b.place || !b.block || !(share = places_share(p, m->ranks)))
+		rc = err_set(e, "mapping: out of memory");
+	for (unsigned h = 0, rank = 0, first = 0, end; rc == 0 && h < p->nhosts; rank += share[h++], first = end) {
+		for (end = first; end < p->nplaces && p->place[end].host == h; )
+			end++;
+		rc = share[h] ? solve_host(&b, rank, share[h], first, end - first, e) : 0;
+	}
+	if (!rc)
+		*out = (struct mapping){ .ranks = m->ranks, .place = b.place, .cost = mapping_cost(m, p, b.place),
+					 .block = mapping_cost(m, p, b.block) };
+	else
+		free(b.place);
+	free(b.block);
+	free(share);
+	return rc;
 }

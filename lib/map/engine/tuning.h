@@ -5,9 +5,9 @@
 
 /*
  * The numbers that trade the quality of mappings for time. Tables of their own are the work for a number of ranks and
- * the efforts (solve.c), the shares of the stages (improve.c) and the work of the starts (candidates.c). Judge a change
- * of any of them by `make bench-map-table` and `make bench-map-time` (quality at equal time); compare means of two
- * seeds, since one moves by 0.1 points from seed to seed.
+ * the efforts (solve.c), the shares of the stages and the work of the starts (search.c). Judge a change of any of
+ * them by `make bench-map-table` and `make bench-map-time` (quality at equal time); compare means of two seeds, since
+ * one moves by 0.1 points from seed to seed.
  *
  * Work is in edge evaluations: the time to read one weight of the matrix and the distance of its two ranks, 2 to 3 ns.
  */
@@ -23,7 +23,7 @@
 #define WORK_DRAW 100		/* drawing two domains for repartition */
 #define CELLS_AN_EDGE 8		/* entries of a cost table that are updated or read in the time of one edge */
 
-/* --- Distribution of work among starts: improve.c. All are shares. */
+/* --- Distribution of work among starts: search.c. All are shares. */
 
 #define SHARE_POLISH (1.0 / 256)	/* the most for polishing one mapping once */
 #define SHARE_REST 0.25		/* of all work, reserved for improvement if the starts took more than expected */
@@ -31,7 +31,7 @@
 #define SHARE_ROUND 0.25	/* of what is left, for each round with several mappings: more: later choice */
 #define ROUND_KEEPS 3		/* one in so many mappings is kept after a round */
 
-/* --- Bisection: bisect.c, bisection.c, split_bisection.c, spectral.c. */
+/* --- Bisection: bisection.c, split.c. */
 
 /* Directions tried, the first three eigenvectors; cuts fully refined; each of these in the inner loop of a search. */
 #define CUT_DIRECTIONS 8
@@ -53,7 +53,7 @@
 #define SMOOTH_DRAWN 60
 #define SMOOTH_CONTRACTED 3
 
-/* --- Annealing: anneal.c, mapping_state.c. */
+/* --- Annealing: anneal.c. */
 
 /* The first temperature of domains, that of ranks, and the last, relative to the average change of a move; steps. */
 #define ANNEAL_WARM 0.5
@@ -77,7 +77,7 @@
 /* Entries of the largest cost table, 2 MiB: beyond this, updates from memory are too slow. */
 #define COST_TABLE (1u << 18)
 
-/* --- Large-neighbourhood search: neighbourhood.c, attempts.c. */
+/* --- Large-neighbourhood search: neighbourhood.c. */
 
 /*
  * Ranks of a pair of domains: larger pairs take too long, and the gain of smaller ones is found by moving single ranks,

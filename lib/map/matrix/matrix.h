@@ -53,7 +53,6 @@ struct matrix_files {
 };
 struct matrix *matrix_sum(struct matrix_files *f, struct err *e);
 
-
 /*
  * Writes a matrix: "dense", "mm" (Matrix Market, symmetric) or "grf" (Scotch). It reads back as the same matrix, except
  * grf, whose weights are integers: at least 1 each, their sum over both ends at most 2^31 - 1, the limit of common
@@ -77,5 +76,31 @@ struct matrix_ranks {
 struct matrix *matrix_some(const struct matrix *m, const struct matrix_ranks *some, unsigned silent);
 struct matrix *matrix_range(const struct matrix *m, unsigned first, unsigned n);
 struct matrix *matrix_contract(const struct matrix *m, const unsigned *group, unsigned groups);
+
+/* What matrix.c makes matrices of, for those that read or generate them. */
+
+/* The weight of one pair, a < b; a pair may occur several times. */
+struct matrix_entry {
+	unsigned a, b;
+	double weight;
+};
+
+/* Memory grows with what was read, never with what a header claims. */
+struct matrix_entries {
+	struct matrix_entry *entry;
+	size_t n;
+};
+
+/* Adds to the weight of a and b, in either order; the diagonal and zeros are ignored. 0, or -1: no memory. */
+int matrix_entries_add(struct matrix_entries *f, unsigned a, unsigned b, double weight);
+
+/* Sorts by a, then b, and sums up equal pairs, in the same order on every machine. 0, or -1: no memory. */
+int matrix_entries_sort(struct matrix_entries *f, unsigned ranks);
+
+/* Without weights yet. NULL when memory is short. */
+struct matrix *matrix_new(unsigned ranks, size_t arcs);
+
+/* The matrix of these entries, which are sorted and merged in place. NULL when memory is short. */
+struct matrix *matrix_build(unsigned ranks, struct matrix_entries *f);
 
 #endif

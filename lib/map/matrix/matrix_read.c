@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #include "base/file.h"
-#include "map/matrix/matrix_parts.h"
+#include "map/matrix/matrix.h"
 
 #define MAX_BYTES ((size_t) 2 << 30)
 

@@ -9,6 +9,22 @@
 #include "map/places/numa_tree.h"
 #include "shape/shape.h"
 
+struct tree;
+
+/*
+ * The OS numbers of a node's PUs, by core in logical order, for launchers that bind by no other. They are not part of a
+ * shape: machines of one model may be numbered differently.
+ */
+struct numbers {
+	unsigned cores;
+	unsigned *first;	/* PUs of core i: pu[first[i]] .. pu[first[i + 1] - 1] */
+	unsigned *pu;
+};
+
+/* NULL with an error: a PU without a number, memory. Free with numbers_free, which accepts NULL. */
+struct numbers *numbers_of(const struct tree *t, struct err *e);
+void numbers_free(struct numbers *n);
+
 /*
  * The places of a job. A place is what one rank gets: a core or, when a task has several CPUs, several cores side by
  * side.
@@ -21,8 +37,6 @@
  * domains that hold all of them.
  */
 enum { PLACES_LEVELS = HIERARCHY_LEVELS + HIERARCHY_INNER };
-
-struct numbers;
 
 struct place {
 	unsigned id;			/* from 0: hosts in the job's order, on each in tree order */

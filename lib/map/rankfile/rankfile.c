@@ -2,40 +2,465 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "map/rankfile/rankfile.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "map/rankfile/rankfile_parts.h"
+struct writer {
+	const struct places *places;
+	const struct mapping *mapping;
+	const char *path;		/* of the file, for the environment */
+	struct buf *out;
+};
 
-static void leaves_write(const struct rankfile_writer *w, unsigned rank)
+static inline const struct place *place_of(const struct writer *w, unsigned rank)
 {
-	const struct place *place = rankfile_place_of(w, rank);
+	return &w->places->place[w->mapping->place[rank]];
+}
+
+static inline const char *host_of(const struct writer *w, unsigned rank)
+{
+	return w->places->hosts[place_of(w, rank)->host];
+}
+
+/*
+ * The ranks of each host, ascending: those of host h are rank[first[h]] .. rank[first[h + 1] - 1], in the order of
+ * local ranks.
+ */
+struct locals {
+	unsigned *first, *rank;
+};
+
+static void locals_free(struct locals *l)
+{
+	free(l->first);
+	free(l->rank);
+}
+
+static int locals_make(const struct writer *w, struct locals *l, struct err *e)
+{
+	unsigned hosts = w->places->nhosts, ranks = w->mapping->ranks;
+
+	/* Counts are stored one entry further, so that filling in moves each to its position. */
+	l->first = calloc((size_t) hosts + 2, sizeof(*l->first));
+	l->rank = malloc(((size_t) ranks + 1) * sizeof(*l->rank));
+	if (!l->first || !l->rank) {
+		locals_free(l);
+		return err_set(e, "out of memory");
+	}
+	for (unsigned r = 0; r < ranks; r++)
+		l->first[place_of(w, r)->host + 2]++;
+	for (unsigned h = 0; h < hosts; h++)
+		l->first[h + 2] += l->first[h + 1];
+	for (unsigned r = 0; r < ranks; r++)
+		l->rank[l->first[place_of(w, r)->host + 1]++] = r;
+	return 0;
+}
+
+static unsigned run_end(const struct writer *w, unsigned rank)
+{
+	unsigned host = place_of(w, rank)->host;
+
+	while (rank < w->mapping->ranks && place_of(w, rank)->host == host)
+		rank++;
+	return rank;
+}
+
+static unsigned pus_of(const struct writer *w, unsigned rank, unsigned *pu)
+{
+	const struct place *place = place_of(w, rank);
+	const struct numbers *n = w->places->numbers[place->host];
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < place->leaves; i++) {
+		unsigned core = w->places->core[place->leaf + i];
+
+		for (unsigned k = n->first[core]; k < n->first[core + 1]; k++, count++)
+			if (pu)
+				pu[count] = n->pu[k];
+	}
+	return count;
+}
+
+static int pus_write(const struct writer *w, unsigned rank, const char *mark, struct buf *out)
+{
+	unsigned n = pus_of(w, rank, NULL), *pu = malloc((n + 1) * sizeof(*pu));
+
+	if (!pu)
+		return -1;
+	pus_of(w, rank, pu);
+	for (unsigned i = 0; i < n; i++)
+		buf_printf(out, "%s%u", i ? mark : "", pu[i]);
+	free(pu);
+	return 0;
+}
+
+/* --- MPICH --- */
+
+/* Hydra silently drops the end of a longer line, so that those ranks are not bound (tested with 4.0.2 and 5.0.2). */
+enum { HYDRA_LINE = 16000 };
+
+static int hydra_line(const struct writer *w, unsigned first, unsigned end, struct err *e)
+{
+	size_t before = w->out->len;
+
+	buf_printf(w->out, "%s:%u binding=user:", host_of(w, first), end - first);
+	for (unsigned r = first; r < end; r++) {
+		buf_puts(w->out, r > first ? "," : "");
+		if (pus_write(w, r, "+", w->out))
+			return err_set(e, "out of memory");
+	}
+	buf_puts(w->out, "\n");
+	if (w->out->len - before > HYDRA_LINE)
+		return err_set(
+			e, "ranks %u to %u, side by side on %s, need a line longer than the %d bytes that Hydra reads",
+			first, end - 1, host_of(w, first), HYDRA_LINE);
+	return 0;
+}
+
+static int hydra_file(const struct writer *w, struct err *e)
+{
+	for (unsigned r = 0, end; r < w->mapping->ranks; r = end) {
+		end = run_end(w, r);
+		if (hydra_line(w, r, end, e))
+			return -1;
+	}
+	return 0;
+}
+
+static int hydra_env(const struct writer *w, struct err *e)
+{
+	(void) e;
+	buf_printf(w->out, "HYDRA_HOST_FILE=%s\n", w->path);
+	return 0;
+}
+
+/* --- Cray --- */
+
+struct seat {
+	unsigned host, leaf, rank;
+};
+
+static int seat_compare(const void *a, const void *b)
+{
+	const struct seat *x = a, *y = b;
+
+	if (x->host != y->host)
+		return x->host < y->host ? -1 : 1;
+	if (x->leaf != y->leaf)
+		return x->leaf < y->leaf ? -1 : 1;
+	return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/*
+ * The launcher fills node after node, each from its first core on: writes the ranks in that order, a line for each
+ * node.
+ */
+static int cray_file(const struct writer *w, struct err *e)
+{
+	unsigned ranks = w->mapping->ranks;
+	struct seat *seats = malloc(((size_t) ranks + 1) * sizeof(*seats));
+
+	if (!seats)
+		return err_set(e, "out of memory");
+	for (unsigned r = 0; r < ranks; r++) {
+		const struct place *place = place_of(w, r);
+
+		seats[r] = (struct seat){ place->host, w->places->leaf[place->leaf], r };
+	}
+	qsort(seats, ranks, sizeof(*seats), seat_compare);
+	for (unsigned i = 0; i < ranks; i++)
+		buf_printf(w->out, "%u%s", seats[i].rank,
+			   i + 1 < ranks && seats[i + 1].host == seats[i].host ? "," : "\n");
+	free(seats);
+	return 0;
+}
+
+static int cray_env(const struct writer *w, struct err *e)
+{
+	(void) e;
+	buf_printf(w->out, "MPICH_RANK_REORDER_METHOD=3\nMPICH_RANK_REORDER_FILE=%s\n", w->path);
+	return 0;
+}
+
+/* --- srun --- */
+
+static int srun_file(const struct writer *w, struct err *e)
+{
+	(void) e;
+	for (unsigned r = 0; r < w->mapping->ranks; r++)
+		buf_printf(w->out, "%s\n", host_of(w, r));
+	return 0;
+}
+
+/* "0-2+5" */
+static void leaf_ranges_write(const struct writer *w, unsigned rank, struct buf *out)
+{
+	const struct place *place = place_of(w, rank);
+	const unsigned *leaf = &w->places->leaf[place->leaf];
+
+	for (unsigned i = 0, last; i < place->leaves; i = last + 1) {
+		for (last = i; last + 1 < place->leaves && leaf[last + 1] == leaf[last] + 1; )
+			last++;
+		buf_printf(out, last > i ? "%s%u-%u" : "%s%u", i ? "+" : "", leaf[i], leaf[last]);
+	}
+}
+
+/* "cn1:0,2-3+5/cn2:1": contains no character that is special to a shell. */
+static int places_put_words(const struct writer *w, struct buf *out, struct err *e)
+{
+	struct locals l;
+	const char *between = "";
+
+	if (locals_make(w, &l, e))
+		return -1;
+	for (unsigned h = 0; h < w->places->nhosts; h++) {
+		if (l.first[h] == l.first[h + 1])
+			continue;
+		buf_printf(out, "%s%s", between, w->places->hosts[h]);
+		for (unsigned i = l.first[h]; i < l.first[h + 1]; i++) {
+			buf_puts(out, i > l.first[h] ? "," : ":");
+			leaf_ranges_write(w, l.rank[i], out);
+		}
+		between = "/";
+	}
+	locals_free(&l);
+	return out->failed ? err_set(e, "out of memory") : 0;
+}
+
+static int srun_env(const struct writer *w, struct err *e)
+{
+	struct buf words = {0};
+	int rc = places_put_words(w, &words, e);
+
+	if (!rc)
+		buf_printf(w->out, "SLURM_HOSTFILE=%s\nSLURM_DISTRIBUTION=arbitrary\nTOPIARY_HOSTFILE=%s\n", w->path,
+			   w->path);
+	if (!rc && words.len && words.len <= RANKFILE_PLACES_MAX)
+		buf_printf(w->out, "TOPIARY_PLACES=%s\n", words.data);
+	buf_free(&words);
+	return rc;
+}
+
+/* --- Intel MPI and MVAPICH2 --- */
+
+/* Launchers that pin local rank i to entry i of one list, whatever the host: Intel MPI and MVAPICH2. */
+
+static int leaf_compare(const void *a, const void *b)
+{
+	unsigned x = *(const unsigned *) a, y = *(const unsigned *) b;
+
+	return (x > y) - (x < y);
+}
+
+static int same_pus(const struct writer *w, unsigned a, unsigned b, bool *same)
+{
+	unsigned n = pus_of(w, a, NULL), *pu = malloc((2 * (size_t) n + 1) * sizeof(*pu));
+
+	if (!pu)
+		return -1;
+	*same = pus_of(w, b, NULL) == n;
+	if (*same) {
+		pus_of(w, a, pu);
+		pus_of(w, b, pu + n);
+		qsort(pu, n, sizeof(*pu), leaf_compare);
+		qsort(pu + n, n, sizeof(*pu), leaf_compare);
+		*same = !memcmp(pu, pu + n, n * sizeof(*pu));
+	}
+	free(pu);
+	return 0;
+}
+
+static unsigned ranks_of(const struct locals *l, unsigned host)
+{
+	return l->first[host + 1] - l->first[host];
+}
+
+static unsigned longest_list(const struct writer *w, const struct locals *l)
+{
+	unsigned best = 0;
+
+	for (unsigned h = 1; h < w->places->nhosts; h++)
+		if (ranks_of(l, h) > ranks_of(l, best))
+			best = h;
+	return best;
+}
+
+static int check_host(const struct writer *w, const struct locals *l, unsigned host, unsigned model,
+		      struct err *e)
+{
+	for (unsigned i = 0; i < ranks_of(l, host); i++) {
+		unsigned here = l->rank[l->first[host] + i], there = l->rank[l->first[model] + i];
+		bool same;
+
+		if (same_pus(w, here, there, &same))
+			return err_set(e, "out of memory");
+		if (!same)
+			return err_set(e, "one list of CPUs serves all hosts, but rank %u on %s and rank %u on %s, "
+				       "each the host's rank %u, have different ones", here, w->places->hosts[host],
+				       there, w->places->hosts[model], i);
+	}
+	return 0;
+}
+
+/* If a host has fewer ranks than there are domains, Intel MPI warns and binds none of them. */
+static int check_equal(const struct writer *w, const struct locals *l, unsigned host, unsigned model,
+		       struct err *e)
+{
+	if (!ranks_of(l, host) || ranks_of(l, host) == ranks_of(l, model))
+		return 0;
+	return err_set(e, "one list of CPUs serves all hosts, but %u of the ranks are on %s and %u on %s",
+		       ranks_of(l, host), w->places->hosts[host], ranks_of(l, model), w->places->hosts[model]);
+}
+
+/* The ranks whose CPUs are the list: those of the host with most ranks, if those of the others do not differ. */
+static int pins_find(const struct writer *w, bool equal, struct locals *l, unsigned *host,
+		     struct err *e)
+{
+	int rc = 0;
+
+	if (locals_make(w, l, e))
+		return -1;
+	*host = longest_list(w, l);
+	for (unsigned h = 0; !rc && h < w->places->nhosts; h++)
+		rc = (equal && check_equal(w, l, h, *host, e)) || check_host(w, l, h, *host, e) ? -1 : 0;
+	if (rc)
+		locals_free(l);
+	return rc;
+}
+
+static int pins_check(const struct writer *w, bool equal, struct err *e)
+{
+	struct locals l;
+	unsigned host;
+
+	if (pins_find(w, equal, &l, &host, e))
+		return -1;
+	locals_free(&l);
+	return 0;
+}
+
+static void mask_write(const unsigned *pu, unsigned n, struct buf *out)
+{
+	unsigned top = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		top = pu[i] / 4 > top ? pu[i] / 4 : top;
+	for (unsigned digit = top + 1; digit--; ) {
+		unsigned value = 0;
+
+		for (unsigned i = 0; i < n; i++)
+			value |= pu[i] / 4 == digit ? 1u << pu[i] % 4 : 0;
+		buf_printf(out, "%x", value);
+	}
+}
+
+static int intel_mask(const struct writer *w, unsigned rank)
+{
+	unsigned n = pus_of(w, rank, NULL), *pu = malloc((n + 1) * sizeof(*pu));
+
+	if (!pu)
+		return -1;
+	pus_of(w, rank, pu);
+	buf_puts(w->out, "0x");
+	mask_write(pu, n, w->out);
+	free(pu);
+	return 0;
+}
+
+static int mvapich_cpus(const struct writer *w, unsigned rank)
+{
+	return pus_write(w, rank, ",", w->out);
+}
+
+struct list {
+	const char *begin, *mark, *end;
+	int (*put)(const struct writer *w, unsigned rank);
+	bool equal;			/* hosts with ranks have equally many */
+};
+
+static int pins_write(const struct writer *w, const struct list *list, struct err *e)
+{
+	struct locals l;
+	unsigned host;
+	int rc = 0;
+
+	if (pins_find(w, list->equal, &l, &host, e))
+		return -1;
+	buf_puts(w->out, list->begin);
+	for (unsigned i = l.first[host]; !rc && i < l.first[host + 1]; i++) {
+		buf_puts(w->out, i > l.first[host] ? list->mark : "");
+		rc = list->put(w, l.rank[i]);
+	}
+	buf_puts(w->out, list->end);
+	locals_free(&l);
+	return rc ? err_set(e, "out of memory") : 0;
+}
+
+static int intel_file(const struct writer *w, struct err *e)
+{
+	if (pins_check(w, true, e))
+		return -1;
+	for (unsigned r = 0, end; r < w->mapping->ranks; r = end) {
+		end = run_end(w, r);
+		buf_printf(w->out, "%s:%u\n", host_of(w, r), end - r);
+	}
+	return 0;
+}
+
+/* Domains, because a list of processors has only one for each rank. */
+static int intel_env(const struct writer *w, struct err *e)
+{
+	static const struct list domains = { "I_MPI_PIN_DOMAIN=[", ",", "]\n", intel_mask, true };
+
+	return pins_write(w, &domains, e);
+}
+
+/* One host a line, as for srun. */
+static int mvapich_file(const struct writer *w, struct err *e)
+{
+	return pins_check(w, false, e) ? -1 : srun_file(w, e);
+}
+
+static int mvapich_env(const struct writer *w, struct err *e)
+{
+	static const struct list cpus = { "MV2_ENABLE_AFFINITY=1\nMV2_CPU_MAPPING=", ":", "\n", mvapich_cpus, false };
+
+	buf_printf(w->out, "HYDRA_HOST_FILE=%s\n", w->path);
+	return pins_write(w, &cpus, e);
+}
+
+/* --- any --- */
+
+static void leaves_write(const struct writer *w, unsigned rank)
+{
+	const struct place *place = place_of(w, rank);
 
 	for (unsigned i = 0; i < place->leaves; i++)
 		buf_printf(w->out, "%s%u", i ? "," : "", w->places->leaf[place->leaf + i]);
 	buf_puts(w->out, "\n");
 }
 
-static int plain_file(const struct rankfile_writer *w, struct err *e)
+static int plain_file(const struct writer *w, struct err *e)
 {
 	(void) e;
 	for (unsigned r = 0; r < w->mapping->ranks; r++) {
-		buf_printf(w->out, "%u %s ", r, rankfile_host_of(w, r));
+		buf_printf(w->out, "%u %s ", r, host_of(w, r));
 		leaves_write(w, r);
 	}
 	return 0;
 }
 
-static int openmpi_file(const struct rankfile_writer *w, struct err *e)
+static int openmpi_file(const struct writer *w, struct err *e)
 {
 	(void) e;
 	for (unsigned r = 0; r < w->mapping->ranks; r++) {
-		buf_printf(w->out, "rank %u=%s slot=", r, rankfile_host_of(w, r));
+		buf_printf(w->out, "rank %u=%s slot=", r, host_of(w, r));
 		leaves_write(w, r);
 	}
 	return 0;
 }
 
-static int openmpi_env(const struct rankfile_writer *w, struct err *e)
+static int openmpi_env(const struct writer *w, struct err *e)
 {
 	(void) e;
 	buf_printf(w->out, "OMPI_MCA_rmaps_rank_file_path=%s\n", w->path);
@@ -43,30 +468,30 @@ static int openmpi_env(const struct rankfile_writer *w, struct err *e)
 }
 
 /* The sequential mapper reads one rank after another from its host file, each with the cores to bind to. */
-static int openmpi_seq_file(const struct rankfile_writer *w, struct err *e)
+static int openmpi_seq_file(const struct writer *w, struct err *e)
 {
 	(void) e;
 	for (unsigned r = 0; r < w->mapping->ranks; r++) {
-		buf_printf(w->out, "%s ", rankfile_host_of(w, r));
+		buf_printf(w->out, "%s ", host_of(w, r));
 		leaves_write(w, r);
 	}
 	return 0;
 }
 
-static int openmpi_seq_env(const struct rankfile_writer *w, struct err *e)
+static int openmpi_seq_env(const struct writer *w, struct err *e)
 {
 	(void) e;
 	buf_printf(w->out, "OMPI_MCA_rmaps_base_mapping_policy=seq\nOMPI_MCA_orte_default_hostfile=%s\n", w->path);
 	return 0;
 }
 
-static int no_env(const struct rankfile_writer *w, struct err *e)
+static int no_env(const struct writer *w, struct err *e)
 {
 	(void) w, (void) e;
 	return 0;
 }
 
-typedef int part_fn(const struct rankfile_writer *w, struct err *e);
+typedef int part_fn(const struct writer *w, struct err *e);
 
 static const struct format {
 	const char *name;
@@ -77,11 +502,11 @@ static const struct format {
 	{ "openmpi", openmpi_file, openmpi_env, false },
 	{ "openmpi-seq", openmpi_seq_file, openmpi_seq_env, false },
 	{ "openmpi5", openmpi_file, no_env, false },
-	{ "mpich", rankfile_hydra_file, rankfile_hydra_env, true },
-	{ "intelmpi", rankfile_intel_file, rankfile_intel_env, true },
-	{ "mvapich2", rankfile_mvapich_file, rankfile_mvapich_env, true },
-	{ "cray", rankfile_cray_file, rankfile_cray_env, false },
-	{ "srun", rankfile_srun_file, rankfile_srun_env, false },
+	{ "mpich", hydra_file, hydra_env, true },
+	{ "intelmpi", intel_file, intel_env, true },
+	{ "mvapich2", mvapich_file, mvapich_env, true },
+	{ "cray", cray_file, cray_env, false },
+	{ "srun", srun_file, srun_env, false },
 };
 
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))
@@ -130,7 +555,7 @@ static int check_numbers(const struct format *f, const struct places *p, struct 
 }
 
 /* Removes a part that was begun but not completed. */
-static int write_part(const struct format *f, part_fn *part, const struct rankfile_writer *w, struct err *e)
+static int write_part(const struct format *f, part_fn *part, const struct writer *w, struct err *e)
 {
 	size_t len = w->out->len;
 
@@ -146,7 +571,7 @@ static int write_part(const struct format *f, part_fn *part, const struct rankfi
 int rankfile_write(const char *format, const struct places *p, const struct mapping *m, struct buf *out, struct err *e)
 {
 	const struct format *f = format_find(format);
-	struct rankfile_writer w = { .places = p, .mapping = m, .out = out };
+	struct writer w = { .places = p, .mapping = m, .out = out };
 
 	return f ? write_part(f, f->file, &w, e) : rankfile_check(format, e);
 }
@@ -155,7 +580,7 @@ int rankfile_env(const char *format, const struct places *p, const struct mappin
 		 struct err *e)
 {
 	const struct format *f = format_find(format);
-	struct rankfile_writer w = { .places = p, .mapping = m, .path = path, .out = out };
+	struct writer w = { .places = p, .mapping = m, .path = path, .out = out };
 
 	return f ? write_part(f, f->env, &w, e) : rankfile_check(format, e);
 }

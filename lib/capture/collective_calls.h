@@ -2,7 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 
 /*
- * The collectives, with counts of type N and displacements of type AT. wrap_collective.c includes this twice: no
+ * The collectives, with counts of type N and displacements of type AT. collective.c includes this twice: no
  * include guard.
  */
 

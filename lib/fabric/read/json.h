@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_FABRIC_MODEL_JSON_H
-#define TOPIARY_FABRIC_MODEL_JSON_H
+#ifndef TOPIARY_FABRIC_READ_JSON_H
+#define TOPIARY_FABRIC_READ_JSON_H
 
 #include <jansson.h>
 
