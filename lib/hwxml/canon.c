@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define MAX_DEPTH 64
 #define MAX_OBJECTS 200000u
 
@@ -60,6 +62,29 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct reader *r, const 
 	err_set(r->e, "%s:%d: %s", r->name, r->xml->input ? r->xml->input->line : 0, what);
 	xmlStopParser(r->xml);
 	return -1;
+}
+
+/* --- numbers of objects --- */
+
+static int id_order(const void *a, const void *b)
+{
+	const struct xml_id *x = a, *y = b;
+
+	return (x->gp > y->gp) - (x->gp < y->gp);
+}
+
+unsigned xml_ids_find(const struct xml_ids *s, uint64_t gp)
+{
+	struct xml_id key = { .gp = gp };
+	struct xml_id *found = s->n ? bsearch(&key, s->ids, s->n, sizeof(key), id_order) : NULL;
+
+	return found ? found->place : 0;
+}
+
+void xml_ids_free(struct xml_ids *s)
+{
+	free(s->ids);
+	*s = (struct xml_ids){0};
 }
 
 /* --- writing --- */
@@ -139,31 +164,8 @@ static bool attr_is(const struct reader *r, const char *name, const char *value)
 	return a && a->len == strlen(value) && !memcmp(a->value, value, a->len);
 }
 
-static int topology_start(struct reader *r)
-{
-	static const char *const versions[XML_FORMATS] = { [XML_HWLOC2] = "2.", [XML_HWLOC3] = "3." };
-	const struct canon_attr *version = attr_get(r, "version");
-
-	for (int i = 0; i < XML_FORMATS; i++)
-		if (version->len >= 3 && !memcmp(version->value, versions[i], 2)) {
-			r->format = i;
-			return 0;
-		}
-	return refuse(r, "XML of neither hwloc 2 nor hwloc 3: version \"%.*s\"", (int)version->len, version->value);
-}
-
 /* hwloc 2.9 reads these without checking that they exist. */
 static const char *const needed_sets[] = { "cpuset", "complete_cpuset", "nodeset", "complete_nodeset" };
-
-static int sets_check(struct reader *r, const struct xml_type *type)
-{
-	if (type->family != FAMILY_TREE && type->family != FAMILY_MEMORY)
-		return 0;
-	for (size_t i = 0; i < sizeof(needed_sets) / sizeof(needed_sets[0]); i++)
-		if (!attr_get(r, needed_sets[i]))
-			return refuse(r, "object %s has no %s", type->name, needed_sets[i]);
-	return 0;
-}
 
 static bool type_is(const struct xml_type *type, const char *name)
 {
@@ -171,69 +173,65 @@ static bool type_is(const struct xml_type *type, const char *name)
 }
 
 /*
- * A level is not nested in itself, and a PU contains no object of the tree. The ancestors of an object of the tree are
+ * There is exactly one root, and it comes first, so that every object is known before the first reference to one. A
+ * level is not nested in itself, and a PU contains no object of the tree. The ancestors of an object of the tree are
  * objects of the tree.
  */
-static bool tree_fits(const struct reader *r, const struct xml_type *type)
-{
-	if (r->depth == 1)
-		return type_is(type, "Machine");
-	for (size_t i = 1; type->level && i < r->depth; i++)
-		if (r->frames[i].type == type)
-			return false;
-	return !type_is(r->frames[r->depth - 1].type, "PU");
-}
-
-/* There is exactly one root, and it comes first, so that every object is known before the first reference to one. */
 static int object_place(struct reader *r, const struct xml_type *type)
 {
 	const struct xml_type *around = r->depth > 1 ? r->frames[r->depth - 1].type : NULL;
+	bool fits = around ? xml_family_fits(around->family, type->family) : type_is(type, "Machine");
 
 	if (!around && r->has_root)
 		return refuse(r, "more than one root object");
 	r->has_root = true;
-	if (around && !xml_family_fits(around->family, type->family))
-		return refuse(r, "object %s is not allowed inside %s", type->name, around->name);
-	if ((!around || type->family == FAMILY_TREE) && !tree_fits(r, type))
-		return refuse(r, "object %s is not allowed inside %s", type->name, around ? around->name : "topology");
-	return 0;
-}
-
-/* hwloc 3 writes an object's number twice, and reads the last. */
-static int id_check(struct reader *r, unsigned long long gp)
-{
-	const struct canon_attr *id = attr_get(r, "id");
-
-	if (id && strtoull(id->value + strlen(ID), NULL, 10) != gp)
-		return refuse(r, "gp_index %llu has the other id %.*s", gp, (int)id->len, id->value);
-	return 0;
+	if (around && type->family == FAMILY_TREE) {
+		fits &= !type_is(around, "PU");
+		for (size_t i = 1; type->level && i < r->depth; i++)
+			fits &= r->frames[i].type != type;
+	}
+	return fits ? 0 : refuse(r, "object %s is not allowed inside %s", type->name,
+				 around ? around->name : "topology");
 }
 
 static int object_start(struct reader *r, struct frame *f)
 {
-	const struct canon_attr *type = attr_get(r, "type");
+	const struct canon_attr *type = attr_get(r, "type"), *id = attr_get(r, "id");
 	unsigned long long gp = strtoull(attr_get(r, "gp_index")->value, NULL, 10);
 
 	f->type = xml_type_find(type->value, type->len);
 	f->has_pu = type_is(f->type, "PU");
 	if (r->ids.n == MAX_OBJECTS)
 		return refuse(r, "more than %u objects", MAX_OBJECTS);
-	if (sets_check(r, f->type) || object_place(r, f->type) || id_check(r, gp))
+	if (f->type->family == FAMILY_TREE || f->type->family == FAMILY_MEMORY)
+		for (size_t i = 0; i < sizeof(needed_sets) / sizeof(needed_sets[0]); i++)
+			if (!attr_get(r, needed_sets[i]))
+				return refuse(r, "object %s has no %s", f->type->name, needed_sets[i]);
+	if (object_place(r, f->type))
 		return -1;
-	if (!xml_ids_add(&r->ids, gp))
+	/* hwloc 3 writes an object's number twice, and reads the last. */
+	if (id && strtoull(id->value + strlen(ID), NULL, 10) != gp)
+		return refuse(r, "gp_index %llu has the other id %.*s", gp, (int) id->len, id->value);
+	if (array_reserve(r->ids.ids, r->ids.n, 1))
 		return refuse(r, "out of memory");
+	r->ids.ids[r->ids.n] = (struct xml_id){ .gp = gp, .place = r->ids.n + 1 };
+	r->ids.n++;
 	return 0;
 }
 
 static int object_end(struct reader *r, const struct frame *f)
 {
-	uint64_t twice;
+	const struct xml_ids *ids = &r->ids;
 
 	if (type_is(f->type, "Core") && !f->has_pu)
 		return refuse(r, "a Core without a PU");
 	r->frames[r->depth - 2].has_pu |= f->has_pu;
-	if (r->depth == 2 && xml_ids_seal(&r->ids, &twice))
-		return refuse(r, "gp_index %llu is used by two objects", (unsigned long long)twice);
+	if (r->depth > 2)
+		return 0;
+	qsort(ids->ids, ids->n, sizeof(*ids->ids), id_order);
+	for (size_t i = 1; i < ids->n; i++)
+		if (ids->ids[i].gp == ids->ids[i - 1].gp)
+			return refuse(r, "gp_index %llu is used by two objects", (unsigned long long) ids->ids[i].gp);
 	return 0;
 }
 
@@ -255,9 +253,18 @@ static int host_note(struct reader *r)
 
 static int element_begin(struct reader *r, struct frame *f)
 {
+	static const char *const versions[XML_FORMATS] = { [XML_HWLOC2] = "2.", [XML_HWLOC3] = "3." };
+	const struct canon_attr *version;
+
 	switch (f->el->tag) {
 	case TAG_TOPOLOGY:
-		return topology_start(r);
+		version = attr_get(r, "version");
+		for (r->format = 0; r->format < XML_FORMATS; r->format++)
+			if (version->len >= 3 && !memcmp(version->value, versions[r->format], 2))
+				return 0;
+		r->format = XML_HWLOC2;
+		return refuse(r, "XML of neither hwloc 2 nor hwloc 3: version \"%.*s\"", (int) version->len,
+			      version->value);
 	case TAG_OBJECT:
 		return object_start(r, f);
 	case TAG_INFO:
@@ -311,18 +318,6 @@ static bool is_renumbered(const struct reader *r, const struct xml_element *el)
 	return el->tag == TAG_INDEXES && r->by_gp;
 }
 
-static int indexes_end(struct reader *r)
-{
-	struct buf now = {0};
-	int rc = indexes_renumber(r, &now);
-
-	buf_printf(&r->out, " length=\"%zu\">", now.len);
-	buf_add(&r->out, now.data, now.len);
-	r->out.failed |= now.failed;
-	buf_free(&now);
-	return rc;
-}
-
 /* --- the start of an element --- */
 
 static int attr_write(struct reader *r, const struct canon_attr *a)
@@ -369,17 +364,20 @@ static int attrs_read(struct reader *r, const struct xml_element *el, size_t n, 
 	return 0;
 }
 
-static bool el_fits(const struct reader *r, const struct xml_element *el)
+static int element_start(struct reader *r, const char *name, size_t n, const xmlChar **given)
 {
-	if (!r->depth)
-		return el->tag == TAG_TOPOLOGY;
-	return el->inside[r->format] & (1u << r->frames[r->depth - 1].el->tag);
-}
+	const struct xml_element *el = xml_element_find(name);
+	struct frame *f = &r->frames[r->depth], *in = r->depth ? f - 1 : NULL;
 
-static int tag_write(struct reader *r, const struct xml_element *el)
-{
-	if (r->depth && !r->frames[r->depth - 1].filled) {
-		r->frames[r->depth - 1].filled = true;
+	if (!el || !(in ? el->inside[r->format] & 1u << in->el->tag : el->tag == TAG_TOPOLOGY))
+		return refuse(r, "element %s is not allowed %s%s", name, in ? "in " : "here", in ? in->el->name : "");
+	if (r->depth == MAX_DEPTH)
+		return refuse(r, "more than %d nested elements", MAX_DEPTH);
+	*f = (struct frame){ .el = el };
+	if (attrs_read(r, el, n, given) || element_begin(r, f))
+		return -1;
+	if (in && !in->filled) {
+		in->filled = true;
 		buf_add(&r->out, ">\n", 2);
 	}
 	buf_add(&r->out, SPACES, 2 * r->depth);
@@ -388,22 +386,6 @@ static int tag_write(struct reader *r, const struct xml_element *el)
 	for (size_t i = 0; !is_renumbered(r, el) && i < r->nattrs; i++)
 		if (attr_write(r, &r->attrs[i]))
 			return -1;
-	return 0;
-}
-
-static int element_start(struct reader *r, const char *name, size_t n, const xmlChar **given)
-{
-	const struct xml_element *el = xml_element_find(name);
-	struct frame *f = &r->frames[r->depth];
-
-	if (!el || !el_fits(r, el))
-		return refuse(r, "element %s is not allowed %s%s", name, r->depth ? "in " : "here",
-			      r->depth ? r->frames[r->depth - 1].el->name : "");
-	if (r->depth == MAX_DEPTH)
-		return refuse(r, "more than %d nested elements", MAX_DEPTH);
-	*f = (struct frame){ .el = el };
-	if (attrs_read(r, el, n, given) || element_begin(r, f) || tag_write(r, el))
-		return -1;
 	if (r->sink && r->sink->start(r->sink->user, el, xmlByteConsumed(r->xml), r->attrs, r->nattrs))
 		return refuse(r, "out of memory");
 	r->depth++;
@@ -418,8 +400,17 @@ static int element_end(struct reader *r)
 
 	if (f->el->tag == TAG_OBJECT && object_end(r, f))
 		return -1;
-	if (renumbered && indexes_end(r))
-		return -1;
+	if (renumbered) {
+		struct buf now = {0};
+		int rc = indexes_renumber(r, &now);
+
+		buf_printf(&r->out, " length=\"%zu\">", now.len);
+		buf_add(&r->out, now.data, now.len);
+		r->out.failed |= now.failed;
+		buf_free(&now);
+		if (rc)
+			return -1;
+	}
 	if (r->sink)
 		r->sink->end(r->sink->user);
 	r->depth--;
@@ -441,25 +432,19 @@ static int element_end(struct reader *r)
 
 /* --- callbacks of libxml2 --- */
 
-/* libxml2 stores a declared encoding in one of two places, depending on whether it has to convert. */
-static bool is_utf8(const xmlParserCtxt *xml)
-{
-	const xmlChar *encoding = xml->encoding ? xml->encoding : xml->input->encoding;
-
-	return !encoding || !xmlStrcasecmp(encoding, BAD_CAST "UTF-8");
-}
-
 static void on_start(void *ctx, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri, int nns,
 		     const xmlChar **ns, int nattrs, int ndefaulted, const xmlChar **attrs)
 {
 	struct reader *r = ctx;
+	/* libxml2 stores a declared encoding in one of two places, depending on whether it has to convert. */
+	const xmlChar *encoding = r->xml->encoding ? r->xml->encoding : r->xml->input->encoding;
 
 	(void)uri, (void)ns, (void)ndefaulted;
 	if (r->failed)
 		return;
 	if (prefix || nns)
 		refuse(r, "element %s: namespaces are not supported", (const char *)name);
-	else if (!r->depth && !is_utf8(r->xml))
+	else if (!r->depth && encoding && xmlStrcasecmp(encoding, BAD_CAST "UTF-8"))
 		refuse(r, "the encoding must be UTF-8");
 	else
 		element_start(r, (const char *)name, nattrs, attrs);
@@ -601,78 +586,53 @@ static int bytes_check(const char *xml, size_t len, const char *name, struct err
 	return err_set(e, "%s:%d: a NUL byte", name, line);
 }
 
-static int document_read(struct reader *r)
+int canon_read(const char *xml, size_t len, const char *name, const struct canon_sink *sink, struct canon *out,
+	       struct err *e)
 {
+	struct reader *r;
+	int rc = -1;
+
+	if (bytes_check(xml, len, name, e))
+		return -1;
+	if (!(r = calloc(1, sizeof(*r))))
+		return err_set(e, "%s: out of memory", name);
+	r->name = name;
+	r->e = e;
+	r->sink = sink;
+	xmlInitParser();
+	if (!(r->xml = xmlCreateMemoryParserCtxt(xml, len)) || !buf_reserve(&r->out, len + len / 8)) {
+		err_set(e, "%s: out of memory", name);
+		goto done;
+	}
+	xmlCtxtUseOptions(r->xml, XML_PARSE_NONET);
+	*r->xml->sax = handler;
+	r->xml->userData = r;
 	buf_puts(&r->out, PROLOG);
 	xmlParseDocument(r->xml);
 	if (r->failed)
-		return -1;
-	if (!r->xml->wellFormed || r->depth)
-		return refuse(r, "not well-formed XML");
-	if (!r->has_root)
-		return refuse(r, "the document has no object");
-	return 0;
-}
-
-static int canon_move(struct reader *r, struct canon *out)
-{
-	if (!r->frames[0].has_pu)
-		return refuse(r, "the topology has no PU");
-	if (r->out.failed || r->text.failed)
-		return refuse(r, "out of memory");
-	*out = (struct canon){ .xml = r->out, .host = r->host, .ids = r->ids };
-	r->out = (struct buf){0};
-	r->host = NULL;
-	r->ids = (struct xml_ids){0};
-	return 0;
-}
-
-static void reader_free(struct reader *r)
-{
-	if (!r)
-		return;
+		goto done;
+	if (!r->xml->wellFormed || r->depth) {
+		refuse(r, "not well-formed XML");
+	} else if (!r->has_root) {
+		refuse(r, "the document has no object");
+	} else if (!r->frames[0].has_pu) {
+		refuse(r, "the topology has no PU");
+	} else if (r->out.failed || r->text.failed) {
+		refuse(r, "out of memory");
+	} else {
+		*out = (struct canon){ .xml = r->out, .host = r->host, .ids = r->ids };
+		r->out = (struct buf){0};
+		r->host = NULL;
+		r->ids = (struct xml_ids){0};
+		rc = 0;
+	}
+done:
 	xmlFreeParserCtxt(r->xml);
 	buf_free(&r->out);
 	buf_free(&r->text);
 	xml_ids_free(&r->ids);
 	free(r->host);
 	free(r);
-}
-
-static struct reader *reader_new(const char *xml, size_t len, const char *name, struct err *e)
-{
-	struct reader *r = calloc(1, sizeof(*r));
-
-	if (!r)
-		return NULL;
-	r->name = name;
-	r->e = e;
-	xmlInitParser();
-	if (!(r->xml = xmlCreateMemoryParserCtxt(xml, len)) || !buf_reserve(&r->out, len + len / 8)) {
-		reader_free(r);
-		return NULL;
-	}
-	xmlCtxtUseOptions(r->xml, XML_PARSE_NONET);
-	*r->xml->sax = handler;
-	r->xml->userData = r;
-	return r;
-}
-
-int canon_read(const char *xml, size_t len, const char *name, const struct canon_sink *sink, struct canon *out,
-	       struct err *e)
-{
-	struct reader *r;
-	int rc;
-
-	if (bytes_check(xml, len, name, e))
-		return -1;
-	if (!(r = reader_new(xml, len, name, e)))
-		return err_set(e, "%s: out of memory", name);
-	r->sink = sink;
-	rc = document_read(r);
-	if (!rc)
-		rc = canon_move(r, out);
-	reader_free(r);
 	return rc;
 }
 

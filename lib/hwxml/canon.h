@@ -4,11 +4,24 @@
 #define TOPIARY_HWXML_CANON_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "hwxml/xml_grammar.h"
-#include "hwxml/xml_ids.h"
+
+/* hwloc's numbers of objects (gp_index), each with its position in document order, from 1. {0} is an empty set. */
+struct xml_ids {
+	struct xml_id {
+		uint64_t gp;
+		unsigned place;
+	} *ids;
+	size_t n;
+};
+
+/* The position of the object, or 0 if there is none. */
+unsigned xml_ids_find(const struct xml_ids *s, uint64_t gp);
+void xml_ids_free(struct xml_ids *s);
 
 /*
  * The canonical form of hwloc's topology XML (hwloc 2.x and 3.0, hwloc2.dtd), and the strict validation before it.

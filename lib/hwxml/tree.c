@@ -56,15 +56,6 @@ static const char *keep_value(struct builder *b, const struct canon_attr *a)
 	return start;
 }
 
-/* "pages 4096": shorter than its element. */
-static const char *keep_pages(struct builder *b, const char *size)
-{
-	char *start = b->to;
-
-	b->to = stpcpy(stpcpy(b->to, "pages "), size) + 1;
-	return start;
-}
-
 /* libxml2's line numbers stop at 65535. The parser is at the end of the start tag, which contains no other '<'. */
 static unsigned line_of_tag(struct builder *b, long at)
 {
@@ -153,16 +144,6 @@ static void attrs_translate(struct tree_pair *attrs, size_t n, bool hwloc3)
 
 /* --- objects and the others --- */
 
-static unsigned logical_next(struct builder *b, const struct xml_type *type)
-{
-	struct seen *s = b->seen;
-
-	while (s->type && s->type != type)
-		s++;
-	s->type = type;
-	return s->n++;
-}
-
 static int info_keep(struct builder *b, unsigned owner, const char *name, const char *value, unsigned line)
 {
 	struct loose *l = array_add(b->loose, b->infos);
@@ -177,6 +158,7 @@ static int object_add(struct builder *b, struct frame *f, unsigned line, size_t 
 {
 	struct tree_object *o = array_add(b->t->objects, b->t->n);
 	struct tree_pair *pairs = array_append(b->own->object_attrs, b->object_attrs, n);
+	struct seen *s = b->seen;
 	const char *text;
 
 	if (!o || !pairs)
@@ -187,7 +169,10 @@ static int object_add(struct builder *b, struct frame *f, unsigned line, size_t 
 	o->type = xml_type_find(text, strlen(text));
 	o->parent = b->depth > 1 ? b->frames[b->depth - 1].object : -1;
 	o->depth = b->depth - 1;
-	o->logical = logical_next(b, o->type);
+	while (s->type && s->type != o->type)
+		s++;
+	s->type = o->type;
+	o->logical = s->n++;
 	o->os_index = (text = pair_get(pairs, n, "os_index")) ? strtol(text, NULL, 10) : -1;
 	o->line = line;
 	o->nattrs = n;
@@ -200,13 +185,16 @@ static int info_add(struct builder *b, const struct frame *f, unsigned owner, un
 		    const struct canon_attr *given)
 {
 	bool pages = f->el->tag == TAG_PAGE_TYPE;
+	const char *value, *name = NULL;
 	struct tree_pair own[2];
-	const char *value;
 
 	attrs_keep(b, line, n, given, own);
 	value = pair_get(own, n, pages ? "count" : "value");
-	return info_keep(b, owner, pages ? keep_pages(b, pair_get(own, n, "size")) : pair_get(own, n, "name"),
-			 value ? value : "0", line);
+	if (pages) {	/* "pages 4096": shorter than its element */
+		name = b->to;
+		b->to = stpcpy(stpcpy(b->to, "pages "), pair_get(own, n, "size")) + 1;
+	}
+	return info_keep(b, owner, pages ? name : pair_get(own, n, "name"), value ? value : "0", line);
 }
 
 static int extra_add(struct builder *b, struct frame *f, unsigned line, size_t n, const struct canon_attr *given)
@@ -319,30 +307,21 @@ static int pairs_share(struct builder *b)
 	return 0;
 }
 
-static struct tree *tree_new(void)
-{
-	struct tree *t = calloc(1, sizeof(*t));
-
-	if (t && !(t->own = calloc(1, sizeof(*t->own)))) {
-		free(t);
-		return NULL;
-	}
-	return t;
-}
-
 struct tree *tree_parse(const char *xml, size_t len, const char *name, struct err *e)
 {
-	struct builder b = { .t = tree_new(), .given = xml, .counted = xml, .len = len };
+	struct builder b = { .t = calloc(1, sizeof(*b.t)), .own = calloc(1, sizeof(*b.own)), .given = xml,
+			    .counted = xml, .len = len };
 	const struct canon_sink sink = { on_start, on_text, on_end, &b };
 	struct canon c;
 	int rc;
 
-	if (!b.t || !(b.to = b.t->own->strings = malloc(len + 1))) {
-		tree_free(b.t);
+	if (!b.t || !b.own || !(b.to = b.own->strings = malloc(len + 1))) {
+		free(b.own);
+		free(b.t);
 		err_set(e, "%s: out of memory", name);
 		return NULL;
 	}
-	b.own = b.t->own;
+	b.t->own = b.own;
 	if ((rc = canon_read(xml, len, name, &sink, &c, e)) == 0) {
 		b.t->canonical = c.xml;
 		b.own->ids = c.ids;

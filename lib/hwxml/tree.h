@@ -3,6 +3,7 @@
 #ifndef TOPIARY_HWXML_TREE_H
 #define TOPIARY_HWXML_TREE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
@@ -88,5 +89,24 @@ const char *tree_kind(const struct tree_object *o);
  * other control characters become spaces. Appended to out.
  */
 void tree_facts(const struct tree *t, struct buf *out);
+
+/*
+ * What each object of a tree contains: cores, PUs, the objects of its subtree. For lib/shape and lib/map/matrix. A
+ * PU outside any core counts as a core of its own.
+ */
+struct tree_extent {
+	size_t next;		/* the first object after its subtree */
+	long core;		/* the core that it is or belongs to, -1 */
+	unsigned pus, cores;	/* number in its subtree, itself included */
+	unsigned first;		/* logical index of its first core */
+};
+
+/* One per object, freed by the caller; NULL when memory is short. */
+struct tree_extent *tree_extents(const struct tree *t);
+
+bool tree_object_is(const struct tree *t, size_t object, const char *type);
+
+/* The nearest ancestor of a device or memory that has cores, the object itself if it has; the root when none has. */
+size_t tree_extent_around(const struct tree *t, const struct tree_extent *s, size_t object);
 
 #endif

@@ -4,7 +4,7 @@
 #define TOPIARY_SHAPE_STRINGS_PARTS_H
 
 #include "base/buf.h"
-#include "hwxml/extents.h"
+#include "hwxml/tree.h"
 #include "shape/core_kind.h"
 #include "shape/tier.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 #include "hwview/restrict.h"
-#include "hwxml/extents.h"
+#include "hwxml/tree.h"
 
 #define MAX_COST 1000000
 

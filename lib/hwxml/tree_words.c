@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "hwxml/tree.h"
@@ -109,43 +110,70 @@ static void write_fact(struct buf *out, unsigned line, const char *label, const 
 	buf_add(out, "\n", 1);
 }
 
-static void object_facts(const struct tree *t, size_t object, struct buf *label, struct buf *out)
-{
-	const struct tree_object *o = &t->objects[object];
-	const char *memory = tree_attr(o, "local_memory");
-
-	if (!memory && !o->ninfos)
-		return;
-	label->len = 0;
-	tree_label(t, object, label);
-	if (memory && !label->failed)
-		write_fact(out, o->line, label->data, "memory", memory);
-	for (size_t i = 0; i < o->ninfos && !label->failed; i++)
-		write_fact(out, o->infos[i].line, label->data, o->infos[i].name, o->infos[i].value);
-}
-
-static void kind_facts(const struct tree *t, struct buf *out)
-{
-	char label[32] = "";
-	unsigned kind = 0;
-
-	for (size_t i = 0; i < t->nextras; i++) {
-		const struct tree_extra *x = &t->extras[i];
-
-		if (x->element->tag == TAG_CPUKIND)
-			snprintf(label, sizeof(label), "CPU kind %u", kind++);
-		else if (x->element->tag == TAG_INFO)
-			write_fact(out, x->line, label, tree_extra_attr(x, "name"), tree_extra_attr(x, "value"));
-	}
-}
-
 void tree_facts(const struct tree *t, struct buf *out)
 {
 	struct buf label = {0};
+	unsigned kind = 0;
 
-	for (size_t i = 0; i < t->n; i++)
-		object_facts(t, i, &label, out);
-	kind_facts(t, out);
+	for (const struct tree_object *o = t->objects; o < t->objects + t->n; o++) {
+		const char *memory = tree_attr(o, "local_memory");
+
+		label.len = 0;
+		if (memory || o->ninfos)
+			tree_label(t, o - t->objects, &label);
+		if (memory && !label.failed)
+			write_fact(out, o->line, label.data, "memory", memory);
+		for (size_t i = 0; i < o->ninfos && !label.failed; i++)
+			write_fact(out, o->infos[i].line, label.data, o->infos[i].name, o->infos[i].value);
+	}
+	for (const struct tree_extra *x = t->extras; x < t->extras + t->nextras; x++) {
+		if (x->element->tag == TAG_CPUKIND) {
+			label.len = 0;
+			buf_printf(&label, "CPU kind %u", kind++);
+		} else if (x->element->tag == TAG_INFO && !label.failed) {
+			write_fact(out, x->line, label.data, tree_extra_attr(x, "name"), tree_extra_attr(x, "value"));
+		}
+	}
 	out->failed |= label.failed;
 	buf_free(&label);
+}
+
+/* --- extents --- */
+
+bool tree_object_is(const struct tree *t, size_t object, const char *type)
+{
+	return !strcmp(t->objects[object].type->name, type);
+}
+
+struct tree_extent *tree_extents(const struct tree *t)
+{
+	struct tree_extent *s = calloc(t->n + 1, sizeof(*s));
+	unsigned cores = 0;
+
+	if (!s)
+		return NULL;
+	for (size_t i = 0; i < t->n; i++) {
+		long parent = t->objects[i].parent, around = parent < 0 ? -1 : s[parent].core;
+		bool pu = tree_object_is(t, i, "PU"), core = around < 0 && (pu || tree_object_is(t, i, "Core"));
+
+		s[i] = (struct tree_extent){ .next = i + 1, .core = core ? (long) i : around, .pus = pu, .cores = core,
+					     .first = cores };
+		cores += core;
+	}
+	for (size_t i = t->n; i-- > 1;) {
+		struct tree_extent *up = &s[t->objects[i].parent];
+
+		up->pus += s[i].pus;
+		up->cores += s[i].cores;
+		if (up->next < s[i].next)
+			up->next = s[i].next;
+	}
+	return s;
+}
+
+size_t tree_extent_around(const struct tree *t, const struct tree_extent *s, size_t object)
+{
+	while (object && !s[object].cores)
+		object = t->objects[object].parent;
+	return object;
 }
