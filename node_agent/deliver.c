@@ -51,27 +51,6 @@ unsigned deliver_left(const struct delivery *d)
 	return d->until > t.tv_sec ? d->until - t.tv_sec : 0;
 }
 
-static void next_seq(struct delivery *d)
-{
-	struct timespec t;
-	uint64_t now;
-
-	/* Increases throughout a boot, and the boot is signed, too: the time of day may be set back. */
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	now = t.tv_sec * 1000000000ull + t.tv_nsec;
-	d->seq = now > d->seq ? now : d->seq + 1;
-}
-
-static void claim_fill(struct delivery *d, struct claim *c)
-{
-	*c = (struct claim){ .purpose = CLAIM_EXPORT, .length = d->xml->len };
-	next_seq(d);
-	c->seq = d->seq;
-	snprintf(c->node, sizeof(c->node), "%s", d->node);
-	memcpy(c->boot_id, d->boot_id, sizeof(c->boot_id));
-	hash_hex(d->xml->data, d->xml->len, c->sha256);
-}
-
 /* PUTs one of the two paths with a credential of its own. 0, or -1 if there is no reply. */
 static int export_send(struct delivery *d, const char *what, const struct buf *body, struct claim *c,
 		       struct http_answer *a, struct err *e)
@@ -79,11 +58,20 @@ static int export_send(struct delivery *d, const char *what, const struct buf *b
 	unsigned left = deliver_left(d);
 	struct http_request r = { .method = "PUT", .timeout = left < TIMEOUT ? left + 1 : TIMEOUT };
 	struct buf path = {0}, authorization = {0};
+	struct timespec t;
+	uint64_t now;
 	char *cred = NULL;
 	uid_t reader;
 	int rc = -1;
 
-	claim_fill(d, c);
+	/* Increases throughout a boot, and the boot is signed, too: the time of day may be set back. */
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	now = t.tv_sec * 1000000000ull + t.tv_nsec;
+	d->seq = now > d->seq ? now : d->seq + 1;
+	*c = (struct claim){ .purpose = CLAIM_EXPORT, .length = d->xml->len, .seq = d->seq };
+	snprintf(c->node, sizeof(c->node), "%s", d->node);
+	memcpy(c->boot_id, d->boot_id, sizeof(c->boot_id));
+	hash_hex(d->xml->data, d->xml->len, c->sha256);
 	if (user_uid(d->settings->registry_user, &reader, e) ||
 	    !(cred = cred_sign(c, reader, d->settings->munge_socket, e)))
 		goto done;
@@ -110,29 +98,20 @@ done:
 	return rc;
 }
 
-/*
- * Refusals that may pass with time: a clock that is still wrong invalidates credentials, too. Any other refusal would
- * recur.
- */
-static bool is_passing(long status)
-{
-	static const long passing[] = { 401, 408, 409, 429 };
-
-	for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)
-		if (status == passing[i])
-			return true;
-	return status < 400 || status >= 500;
-}
-
 static enum deliver_result answer_refused(struct delivery *d, const struct http_answer *a, struct err *e)
 {
+	/* Refusals that may pass with time: a clock that is still wrong invalidates credentials, too. */
+	static const long passing[] = { 401, 408, 409, 429 };
+	bool passes = a->status < 400 || a->status >= 500;
 	json_t *j = http_json(a);
 	const char *why = json_string_value(json_object_get(j, "error"));
 
 	err_set(e, "the registry answered %ld: %s", a->status, why ? why : "no reason given");
 	json_decref(j);
 	d->retry_after = a->retry_after;
-	return is_passing(a->status) ? DELIVER_AGAIN : DELIVER_REFUSED;
+	for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)
+		passes |= a->status == passing[i];
+	return passes ? DELIVER_AGAIN : DELIVER_REFUSED;
 }
 
 /* Accepted only if the registry's own user signed this very claim. */

@@ -99,16 +99,6 @@ static int read_sources(struct monitor_metrics *m, struct buf *absent, struct er
 	return 0;
 }
 
-/* Objects of a level that have each PU once, few enough for the values. */
-static bool is_fitting(const struct monitor_metrics *m, const struct trace_level *l)
-{
-	unsigned pus = 0;
-
-	for (unsigned i = 0; i < l->n; i++)
-		pus += l->objects[i].count;
-	return pus == m->ncpus && l->n * m->counters.nevents + m->nshown <= VALUES_MAX;
-}
-
 static int choose_domains(struct monitor_metrics *m, struct err *e)
 {
 	static const char *const levels[] = { "NUMANode", "Package", "Machine" };
@@ -117,7 +107,12 @@ static int choose_domains(struct monitor_metrics *m, struct err *e)
 		int at = trace_head_level(&m->head, levels[i]);
 		const struct trace_level *l = at < 0 ? NULL : &m->head.levels[at];
 
-		if (!l || !is_fitting(m, l))
+		unsigned pus = 0;
+
+		/* Objects that have each PU once, few enough for the values. */
+		for (unsigned k = 0; l && k < l->n; k++)
+			pus += l->objects[k].count;
+		if (!l || pus != m->ncpus || l->n * m->counters.nevents + m->nshown > VALUES_MAX)
 			continue;
 		if (!(m->domains = calloc(l->n, sizeof(*m->domains))))
 			return err_set(e, "out of memory");
@@ -128,19 +123,10 @@ static int choose_domains(struct monitor_metrics *m, struct err *e)
 	return err_set(e, "this machine's topology has no level that all PUs are in");
 }
 
-/* Whatever else has a typing error in its place is not replaced. */
-static int path_check(const char *path, struct err *e)
-{
-	size_t n = strlen(path);
-
-	if (*path == '/' && n > strlen(SUFFIX) && !strcmp(path + n - strlen(SUFFIX), SUFFIX))
-		return 0;
-	return err_set(e, "expected an absolute path that ends in " SUFFIX ", as node_exporter reads");
-}
-
 struct monitor_metrics *monitor_metrics_new(const struct settings *s, struct err *e)
 {
 	struct monitor_metrics *m = calloc(1, sizeof(*m));
+	size_t n = strlen(s->monitor_metrics);
 	struct buf absent = {0};
 
 	if (!m) {
@@ -148,7 +134,13 @@ struct monitor_metrics *monitor_metrics_new(const struct settings *s, struct err
 		return NULL;
 	}
 	m->settings = s;
-	if (path_check(s->monitor_metrics, e) || trace_head_machine(&m->head, true, e) ||
+	/* Whatever else has a typing error in its place is not replaced. */
+	if (*s->monitor_metrics != '/' || n <= strlen(SUFFIX) || strcmp(s->monitor_metrics + n - strlen(SUFFIX),
+									SUFFIX)) {
+		err_set(e, "expected an absolute path that ends in " SUFFIX ", as node_exporter reads");
+		goto error;
+	}
+	if (trace_head_machine(&m->head, true, e) ||
 	    !(m->cpus = trace_head_cpus(&m->head, &m->ncpus, e)) ||
 	    pu_counters_open(&m->counters, s->monitor_metrics_set, m->cpus, m->ncpus, &absent, e) ||
 	    read_sources(m, &absent, e) || choose_domains(m, e))
@@ -337,45 +329,32 @@ static void job_note(void *user, const char *step, hwloc_const_bitmap_t cpus, bo
 	hwloc_bitmap_or(j->cpus, j->cpus, cpus);
 }
 
-static unsigned pus_within(const struct monitor_metrics *m, const struct metrics_domain *d, hwloc_const_bitmap_t cpus)
+static void write_steps(const struct monitor_metrics *m, const struct monitor_steps *steps, struct buf *out)
 {
-	unsigned n = 0;
-
-	for (unsigned i = d->first; i < d->first + d->count; i++)
-		n += hwloc_bitmap_isset(cpus, m->cpus[i]);
-	return n;
-}
-
-static void write_jobs(const struct monitor_metrics *m, const struct metrics_jobs *jobs, struct buf *out)
-{
+	struct metrics_family recorded = { "topiary_monitor_steps_recorded", "Steps of which a trace is recorded.",
+					  false };
 	struct metrics_family f = { "topiary_node_job_pus", "PUs of the domain that steps of the job have.", false };
-	unsigned rows = 0;
+	struct metrics_jobs jobs = {0};
+	unsigned rows = settings_yes(m->settings->monitor_metrics_jobs) ? 0 : JOBS_MAX;
 
-	for (unsigned j = 0; j < jobs->n; j++)
-		for (unsigned i = 0; i < m->ndomains && rows < JOBS_MAX; i++) {
-			unsigned pus = pus_within(m, &m->domains[i], jobs->list[j].cpus);
+	monitor_steps_each(steps, job_note, &jobs);
+	family_begin(&recorded, out);
+	buf_printf(out, "%s %u\n", recorded.name, jobs.recorded);
+	for (const struct metrics_job *j = jobs.list; j < jobs.list + jobs.n; j++) {
+		for (const struct metrics_domain *d = m->domains; d < m->domains + m->ndomains &&
+		     rows < JOBS_MAX; d++) {
+			unsigned pus = 0;
 
+			for (unsigned i = d->first; i < d->first + d->count; i++)
+				pus += hwloc_bitmap_isset(j->cpus, m->cpus[i]);
 			if (!pus)
 				continue;
 			family_begin(&f, out);
-			buf_printf(out, "%s{domain=\"%s\",jobid=\"%s\"} %u\n", f.name, m->domains[i].name,
-				   jobs->list[j].id, pus);
+			buf_printf(out, "%s{domain=\"%s\",jobid=\"%s\"} %u\n", f.name, d->name, j->id, pus);
 			rows++;
 		}
-}
-
-static void write_steps(const struct monitor_metrics *m, const struct monitor_steps *steps, struct buf *out)
-{
-	struct metrics_family f = { "topiary_monitor_steps_recorded", "Steps of which a trace is recorded.", false };
-	struct metrics_jobs jobs = {0};
-
-	monitor_steps_each(steps, job_note, &jobs);
-	family_begin(&f, out);
-	buf_printf(out, "%s %u\n", f.name, jobs.recorded);
-	if (settings_yes(m->settings->monitor_metrics_jobs))
-		write_jobs(m, &jobs, out);
-	for (unsigned i = 0; i < jobs.n; i++)
-		hwloc_bitmap_free(jobs.list[i].cpus);
+		hwloc_bitmap_free(j->cpus);
+	}
 }
 
 /* --- the file --- */

@@ -135,14 +135,6 @@ static void step_free(struct monitor_step *s)
 
 /* --- all --- */
 
-static struct monitor_step *step_find(struct monitor_steps *m, const char *name)
-{
-	for (unsigned i = 0; i < m->n; i++)
-		if (!strcmp(m->list[i].name, name))
-			return &m->list[i];
-	return NULL;
-}
-
 /* A directory of root's that is not known yet; it is watched before it is looked at. NULL if it is none. */
 static struct monitor_step *step_add(struct monitor_steps *m, const char *name)
 {
@@ -185,10 +177,11 @@ static void steps_scan(struct monitor_steps *m)
 
 		if (!isdigit((unsigned char) *d->d_name))
 			continue;
-		s = step_find(m, d->d_name);
-		if (s && !is_same_directory(m, s))
+		for (s = m->list; s < m->list + m->n && strcmp(s->name, d->d_name); s++)
+			;
+		if (s < m->list + m->n && !is_same_directory(m, s))
 			continue;	/* ends in this look, and is found in the next */
-		if (!s)
+		if (s == m->list + m->n)
 			s = step_add(m, d->d_name);
 		if (s) {
 			s->is_here = true;
@@ -216,19 +209,13 @@ static void shared_update(struct monitor_step *s, const struct monitor_steps *m)
 	free(list);
 }
 
-static void drain(int events)
-{
-	char space[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
-
-	while (read(events, space, sizeof(space)) > 0)
-		;
-}
-
 void monitor_steps_look(struct monitor_steps *m)
 {
+	char space[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
 	bool again = false;
 
-	drain(m->events);
+	while (read(m->events, space, sizeof(space)) > 0)
+		;
 	for (unsigned i = 0; i < m->n; i++)
 		m->list[i].is_here = false;
 	steps_scan(m);

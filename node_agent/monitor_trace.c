@@ -44,28 +44,6 @@ struct monitor_trace {
 	unsigned costed;		/* ticks in it */
 };
 
-/* --- the head --- */
-
-/* What is counted above the PU is read where all of it is the step's; GPUs also if Slurm has granted them to it. */
-static int sources_begin(struct monitor_trace *t, const char *sets, struct buf *why, struct err *e)
-{
-	struct source_request how = { .sets = sets, .root = "", .pus = t->pus, .gpus = t->gpus };
-
-	for (unsigned i = 0; t->pus && i < t->ncpus; i++)
-		hwloc_bitmap_set(t->pus, t->cpus[i]);
-	return t->pus ? sources_open(&t->sources, &how, &t->head, why, e) : err_set(e, "out of memory");
-}
-
-/* Events are compared by name with those of a trace that is continued. */
-static bool same_events(const struct trace_head *a, const struct trace_head *b)
-{
-	bool same = a->nevents == b->nevents && a->pus == b->pus;
-
-	for (unsigned i = 0; same && i < a->nevents; i++)
-		same = !strcmp(a->events[i].name, b->events[i].name);
-	return same;
-}
-
 /* --- the file --- */
 
 /* Continue what an earlier monitor began, whose clock is told by the head's start. */
@@ -74,11 +52,15 @@ static int file_continue(struct monitor_trace *t, int dir, struct err *e)
 	int again = openat(dir, ASK_TRACE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	struct trace *old = again < 0 ? NULL : trace_open_fd(again, ASK_TRACE, e);
 	uint64_t since;
+	bool same;
 	int rc = -1;
 
 	if (!old)
 		return -1;
-	if (!old->open_end || !same_events(&old->head, &t->head)) {
+	same = old->head.nevents == t->head.nevents && old->head.pus == t->head.pus;
+	for (unsigned i = 0; same && i < t->head.nevents; i++)
+		same = !strcmp(old->head.events[i].name, t->head.events[i].name);
+	if (!old->open_end || !same) {
 		err_set(e, "the trace of an earlier topiary-monitor is of other events");
 	} else {
 		since = clock_nanoseconds(CLOCK_REALTIME) - old->head.start;
@@ -108,15 +90,6 @@ static int file_open(struct monitor_trace *t, int dir, struct err *e)
 	t->begun = clock_nanoseconds(CLOCK_MONOTONIC);
 	t->writer = trace_writer_new(dup(t->fd), ASK_TRACE, &t->head, e);
 	return t->writer ? 0 : -1;
-}
-
-/* A step that nobody can follow is recorded all the same. */
-static void live_open(struct monitor_trace *t, int dir, uid_t uid)
-{
-	struct err e;
-
-	if (!(t->live = live_writer_new(dir, &t->head, uid, &e)))
-		log_warning("step %s: topiary top cannot show it, its trace is recorded: %s", t->name, e.text);
 }
 
 static void trace_free(struct monitor_trace *t)
@@ -153,6 +126,7 @@ struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct 
 {
 	const struct monitor_request *how = &ask->request;
 	struct monitor_trace *t = calloc(1, sizeof(*t));
+	struct source_request above;
 	struct buf absent = {0};
 
 	if (!t) {
@@ -170,18 +144,25 @@ struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct 
 	if (trace_head_tree(&t->head, topology, NULL, e) ||
 	    !(t->cpus = trace_head_cpus(&t->head, &t->ncpus, e)) ||
 	    pu_counters_open(&t->counters, how->set, t->cpus, t->ncpus, &absent, e) ||
-	    monitor_events_head(t->counters.events, t->counters.nevents, &t->head, e) ||
-	    sources_begin(t, how->set, &absent, e) ||
-	    trace_head_check(&t->head, e) || file_open(t, dir, e))
+	    monitor_events_head(t->counters.events, t->counters.nevents, &t->head, e))
 		goto error;
-	if (!(t->values = calloc(t->head.columns, sizeof(*t->values)))) {
+	/* What is counted above the PU is read where all of it is the step's; GPUs also if Slurm has granted them. */
+	above = (struct source_request){ .sets = how->set, .root = "", .pus = t->pus, .gpus = t->gpus };
+	for (unsigned i = 0; t->pus && i < t->ncpus; i++)
+		hwloc_bitmap_set(t->pus, t->cpus[i]);
+	if (t->pus && (sources_open(&t->sources, &above, &t->head, &absent, e) || trace_head_check(&t->head, e) ||
+		       file_open(t, dir, e)))
+		goto error;
+	if (!t->pus || !(t->values = calloc(t->head.columns, sizeof(*t->values)))) {
 		err_set(e, "out of memory");
 		goto error;
 	}
 	t->last = clock_nanoseconds(CLOCK_MONOTONIC);
 	t->flushed = t->last;
 	t->due = due_next(t, t->last);
-	live_open(t, dir, ask->uid);
+	/* A step that nobody can follow is recorded all the same. */
+	if (!(t->live = live_writer_new(dir, &t->head, ask->uid, e)))
+		log_warning("step %s: topiary top cannot show it, its trace is recorded: %s", t->name, e->text);
 	log_info("step %s: recorded at %u Hz, %u PUs, %u events%s", t->name, how->hz, t->ncpus, t->head.nevents,
 		 absent.data ? absent.data : "");
 	buf_free(&absent);
@@ -198,20 +179,6 @@ uint64_t monitor_trace_due(const struct monitor_trace *t)
 }
 
 /* --- ticks --- */
-
-static void values_read(struct monitor_trace *t, uint64_t ns, hwloc_const_bitmap_t shared)
-{
-	pu_counters_read(&t->counters, ns, t->values);
-	if (t->counters.has_given_way && !t->has_given_way)
-		log_info("step %s: hardware counters are given up: others use them", t->name);
-	t->has_given_way = t->counters.has_given_way;
-	for (unsigned i = 0; i < t->ncpus; i++)
-		for (unsigned x = 0; hwloc_bitmap_isset(shared, t->cpus[i]) && x < t->counters.nevents; x++)
-			t->values[(size_t) x * t->ncpus + i] = TRACE_ABSENT;
-	sources_read(&t->sources, &t->head, ns, t->values);
-	if (!hwloc_bitmap_iszero(shared))
-		sources_hide(&t->sources, &t->head, t->values);
-}
 
 static void period_double(struct monitor_trace *t, const char *why)
 {
@@ -244,7 +211,16 @@ void monitor_trace_tick(struct monitor_trace *t, hwloc_const_bitmap_t shared)
 
 	if (!t->writer || now == t->last)
 		return;
-	values_read(t, now - t->last, shared);
+	pu_counters_read(&t->counters, now - t->last, t->values);
+	if (t->counters.has_given_way && !t->has_given_way)
+		log_info("step %s: hardware counters are given up: others use them", t->name);
+	t->has_given_way = t->counters.has_given_way;
+	for (unsigned i = 0; i < t->ncpus; i++)
+		for (unsigned x = 0; hwloc_bitmap_isset(shared, t->cpus[i]) && x < t->counters.nevents; x++)
+			t->values[(size_t) x * t->ncpus + i] = TRACE_ABSENT;
+	sources_read(&t->sources, &t->head, now - t->last, t->values);
+	if (!hwloc_bitmap_iszero(shared))
+		sources_hide(&t->sources, &t->head, t->values);
 	t->last = now;
 	if (t->live)
 		live_writer_tick(t->live, now - t->begun, t->values);

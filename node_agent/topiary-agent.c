@@ -90,36 +90,17 @@ static int keep_locally(const struct settings *s, const struct buf *xml, struct 
 	return rc;
 }
 
-/* 0, or -1 after the deadline; a pause beyond it is shortened, for a last attempt. */
-static int pause_before(const struct delivery *d, unsigned attempt)
-{
-	unsigned ms = deliver_pause(attempt, d->retry_after), left = deliver_left(d);
-
-	if (!left)
-		return -1;
-	if (ms / 1000 >= left)
-		ms = 1000 * left;
-	log_debug("%s: next attempt in %u ms", d->node, ms);
-	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000l }, NULL);
-	return 0;
-}
-
-static time_t deadline_after(unsigned seconds)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return t.tv_sec + seconds;
-}
-
 static int send_until_done(struct delivery *d, const struct args *o)
 {
 	char logged[sizeof(((struct err *) 0)->text)] = "";
+	struct timespec now;
 	struct err e;
 
-	d->until = o->deadline ? deadline_after(o->deadline) : 0;
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	d->until = o->deadline ? now.tv_sec + o->deadline : 0;
 	for (unsigned attempt = 0;; attempt++) {
 		enum deliver_result rc = deliver_document(d, &e);
+		unsigned left, ms;
 
 		if (rc == DELIVER_DONE) {
 			/* Not logged hourly on every node if nothing changed. */
@@ -133,10 +114,15 @@ static int send_until_done(struct delivery *d, const struct args *o)
 		memcpy(logged, e.text, sizeof(logged));
 		if (rc == DELIVER_REFUSED || o->once)
 			return -1;
-		if (pause_before(d, attempt)) {
+		if (!(left = deliver_left(d))) {
 			log_error("%s: not acknowledged within %u s", d->node, o->deadline);
 			return -1;
 		}
+		/* A pause beyond the deadline is shortened, for a last attempt. */
+		ms = deliver_pause(attempt, d->retry_after);
+		ms = ms / 1000 >= left ? 1000 * left : ms;
+		log_debug("%s: next attempt in %u ms", d->node, ms);
+		nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000l }, NULL);
 	}
 }
 
@@ -171,17 +157,9 @@ static int read_kept(const struct settings *s, struct buf *xml, struct err *e)
 	return !settings_yes(s->publish_serials);
 }
 
-/* Whatever cgroup the agent runs in, all cores of the node count: slurmd uses the same flag. */
-static int topology_load(hwloc_topology_t t)
-{
-	return hwloc_topology_set_flags(t, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) ||
-		hwloc_topology_set_io_types_filter(t, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) ||
-		hwloc_topology_set_type_filter(t, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_ALL) || hwloc_topology_load(t);
-}
-
 /*
  * This machine's hardware as discovered by hwloc, including I/O devices, as XML in the format of ExportFormat. 0 or -1;
- * the caller frees out.
+ * the caller frees out. Whatever cgroup the agent runs in, all cores of the node count: slurmd uses the same flag.
  */
 static int discover_xml(const char *format, struct buf *out, struct err *e)
 {
@@ -190,7 +168,9 @@ static int discover_xml(const char *format, struct buf *out, struct err *e)
 
 	if (hwloc_topology_init(&t))
 		return err_set(e, "hwloc: %s", strerror(errno));
-	if (topology_load(t))
+	if (hwloc_topology_set_flags(t, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) ||
+	    hwloc_topology_set_io_types_filter(t, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) ||
+	    hwloc_topology_set_type_filter(t, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_ALL) || hwloc_topology_load(t))
 		rc = err_set(e, "hwloc cannot discover this machine: %s", strerror(errno));
 	else if ((rc = machine_export_as(t, strtoul(format, NULL, 10), out, e)))	/* own: 0 */
 		err_within(e, "ExportFormat=%s", format);

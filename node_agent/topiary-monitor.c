@@ -81,19 +81,6 @@ static int64_t sooner(int64_t ns, int64_t other)
 	return other < 0 || other > ns ? ns : other;
 }
 
-/* Jobs are recorded without the file for Prometheus, too. */
-static struct monitor_metrics *metrics_open(const struct settings *s)
-{
-	struct monitor_metrics *metrics;
-	struct err e;
-
-	if (!*s->monitor_metrics)
-		return NULL;
-	if (!(metrics = monitor_metrics_new(s, &e)))
-		log_error("%s", e.text);
-	return metrics;
-}
-
 /* Signals arrive during ppoll(2) only. */
 static void run(struct monitor_steps *m, struct monitor_metrics *metrics)
 {
@@ -129,7 +116,7 @@ static void run(struct monitor_steps *m, struct monitor_metrics *metrics)
 int main(int argc, char **argv)
 {
 	struct args o = {0};
-	struct monitor_metrics *metrics;
+	struct monitor_metrics *metrics = NULL;
 	struct monitor_steps *m;
 	struct settings s;
 	struct err e;
@@ -148,7 +135,9 @@ int main(int argc, char **argv)
 		settings_free(&s);
 		return EXIT_FAILURE;
 	}
-	metrics = metrics_open(&s);
+	/* Jobs are recorded without the file for Prometheus, too. */
+	if (*s.monitor_metrics && !(metrics = monitor_metrics_new(&s, &e)))
+		log_error("%s", e.text);
 	run(m, metrics);
 	monitor_metrics_free(metrics);
 	monitor_steps_free(m);

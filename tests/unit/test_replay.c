@@ -137,6 +137,23 @@ static struct replay_result replay(const struct stage *stage, const char *policy
 	return result;
 }
 
+/* Jobs with these columns (NULL: all) are replayed as the story has it. */
+static struct replay_result replay_told(size_t row, const char *nodes, const char *columns, const char *jobs,
+					const char *policy, const char *story)
+{
+	struct replay_result result;
+	struct stage stage;
+	struct buf told;
+
+	stage_open_columns(&stage, nodes, columns ? columns : COLUMNS, jobs);
+	result = replay(&stage, policy, &told);
+	if (story && strcmp(told.data, story))
+		fail_msg("row %zu, %s: %s, not %s", row, policy, told.data, story);
+	buf_free(&told);
+	stage_close(&stage);
+	return result;
+}
+
 /* --- records --- */
 
 static bool cn_only(const void *user, const char *name)
@@ -188,8 +205,13 @@ static void reads_records(void **state)
 		  "7|NODE_FAIL|2026-11-20T10:00:00|2026-11-20T11:00:00|2026-11-20T10:00:00|1|1|0|01:00:00|cn1|\n"
 		  "8|REQUEUED|" S_TIMES "|1|1|0|01:00:00|cn1|\n9|PREEMPTED|" S_TIMES "|1|1|0|01:00:00|cn1|a\nb\n"
 		  "10|OUT_OF_MEMORY|" S_TIMES "|1|1|0|01:00:00|cn1|a|b|c\n11|DEADLINE|" S_TIMES "|1|1|0|1:0:0|cn1|\n"
-		  "12|BOOT_FAIL|" S_TIMES "|1|1|0|01:00:00|cn1|\n13+0|TIMEOUT|" S_TIMES "|1|1|0|01:00:00|cn1|\n"
-		  "14|RESIZING|" S_TIMES "|2|1|0|01:00:00|cn[1-2]|topo-level=x\n", 7, 8,
+		  "12|BOOT_FAIL|" S_TIMES "|1|1|0|01:00:00|cn1|\n"
+		  "15|REVOKED|Unknown|Unknown|Unknown|1|1|0|1:0:0|None "
+		  "assigned|\n"
+		  "16|REQUEUE_HOLD|2026-11-20T10:00:00|Unknown|Unknown|1|1|0|1:0:0|None assigned|\n"
+		  "17|SPECIAL_EXIT|" S_TIMES "|1|1|0|01:00:00|cn1|\n18|COMPLETING|" S_TIMES "|1|1|0|01:00:00|cn1|\n"
+		  "19|CONFIGURING|2026-11-20T10:00:00|2026-11-20T10:00:00|Unknown|1|1|0|01:00:00|cn1|\n13+0|TIMEOUT|" S_TIMES "|1|1|0|01:00:00|cn1|\n"
+		  "14|RESIZING|" S_TIMES "|2|1|0|01:00:00|cn[1-2]|topo-level=x\n", 9, 11,
 		  { .name = "14", .run = 3600000, .limit = 3600000, .nodes = 2, .tasks = 2, .task_cpus = 1,
 		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
 		{ SACCT "12|" S_TIMES "|2K|2048|COMPLETED\n", 1, 0,
@@ -384,17 +406,8 @@ static void places_jobs(void **state)
 	};
 
 	(void) state;
-	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct stage stage;
-		struct buf story;
-
-		stage_open(&stage, rows[i].nodes, rows[i].jobs);
-		replay(&stage, rows[i].policy, &story);
-		if (strcmp(story.data, rows[i].story))
-			fail_msg("row %zu, %s: %s, not %s", i, rows[i].policy, story.data, rows[i].story);
-		buf_free(&story);
-		stage_close(&stage);
-	}
+	for (size_t i = 0; i < ROWS(rows); i++)
+		replay_told(i, rows[i].nodes, NULL, rows[i].jobs, rows[i].policy, rows[i].story);
 }
 
 /* --- memory --- */
@@ -433,21 +446,13 @@ static void places_jobs_by_memory(void **state)
 	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct replay_result r;
-		struct stage stage;
-		struct buf story, nodes = {0};
+		char nodes[256];
 
-		buf_printf(&nodes, HALVES "nodes %s A", rows[i].nodes);
-		stage_open_columns(&stage, nodes.data, MEMORY_COLUMNS, rows[i].jobs);
-		r = replay(&stage, rows[i].policy, &story);
-		if (strcmp(story.data, rows[i].story))
-			fail_msg("row %zu, %s: %s, not %s", i, rows[i].policy, story.data, rows[i].story);
+		snprintf(nodes, sizeof(nodes), HALVES "nodes %s A", rows[i].nodes);
+		r = replay_told(i, nodes, MEMORY_COLUMNS, rows[i].jobs, rows[i].policy, rows[i].story);
 		if (r.memory_far != rows[i].far || r.memory_needless != rows[i].needless)
-			fail_msg("row %zu, %s: far %zu, needlessly %zu", i, rows[i].policy, r.memory_far,
-				 r.memory_needless);
+			fail_msg("row %zu: far %zu, needlessly %zu", i, r.memory_far, r.memory_needless);
 		assert_int_equal(r.with_memory, r.jobs);
-		buf_free(&story);
-		buf_free(&nodes);
-		stage_close(&stage);
 	}
 }
 
@@ -484,19 +489,9 @@ static void backfills_without_delay(void **state)
 	};
 
 	(void) state;
-	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct replay_result result;
-		struct stage stage;
-		struct buf story;
-
-		stage_open(&stage, rows[i].nodes, rows[i].jobs);
-		result = replay(&stage, "block", &story);
-		if (strcmp(story.data, rows[i].story))
-			fail_msg("%s: %s, not %s", rows[i].what, story.data, rows[i].story);
-		assert_int_equal(result.backfilled, rows[i].backfilled);
-		buf_free(&story);
-		stage_close(&stage);
-	}
+	for (size_t i = 0; i < ROWS(rows); i++)
+		assert_int_equal(replay_told(i, rows[i].nodes, NULL, rows[i].jobs, "block", rows[i].story).backfilled,
+				 rows[i].backfilled);
 }
 
 /* --- how good that was --- */
@@ -533,11 +528,8 @@ static void judges_placements(void **state)
 
 	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct replay_result r;
-		struct stage stage;
+		struct replay_result r = replay_told(i, rows[i].nodes, NULL, rows[i].jobs, rows[i].policy, NULL);
 
-		stage_open(&stage, rows[i].nodes, rows[i].jobs);
-		r = replay(&stage, rows[i].policy, NULL);
 		for (size_t k = 0; k < JUDGED_LEVELS; k++)
 			if (r.split_own[k] != rows[i].own[k] || r.split_any[k] != rows[i].any[k])
 				fail_msg("row %zu: split %zu, %zu of %s", i, r.split_own[k], r.split_any[k],
@@ -546,27 +538,22 @@ static void judges_placements(void **state)
 			fail_msg("row %zu: dominated %zu, broken %zu", i, r.dominated, r.broken);
 		if (!is_near(r.touched_to_ideal, rows[i].touched_to_ideal))
 			fail_msg("row %zu: %f over the ideal", i, r.touched_to_ideal);
-		stage_close(&stage);
 	}
 }
 
 /* Of four cores in two packages one is taken for ten seconds, in the sixth the one beside it, too; then all are. */
 static void sums_times(void **state)
 {
-	struct replay_result r;
-	struct stage stage;
+	struct replay_result r = replay_told(0, ONE("Package:2 Core:2 PU:1"), NULL, "a 0 0 10 1 1 1 - - -\n"
+					     "b 0 0 10 1 4 1 - - -\nc 5 5 6 1 1 1 - - -", "block", NULL);
 
 	(void) state;
-	stage_open(&stage, ONE("Package:2 Core:2 PU:1"),
-		   "a 0 0 10 1 1 1 - - -\nb 0 0 10 1 4 1 - - -\nc 5 5 6 1 1 1 - - -");
-	r = replay(&stage, "block", NULL);
 	assert_int_equal(r.makespan, 20000);
 	assert_true(is_near(r.utilisation, 51. / 80));
 	assert_true(is_near(r.loose[JUDGED_PACKAGE], 9. / 29));
 	assert_int_equal(r.wait_mean, 10000 / 3);
 	assert_int_equal(r.wait_median, 0);
 	assert_int_equal(r.wait_p95, 10000);
-	stage_close(&stage);
 }
 
 /* --- any trace --- */
