@@ -47,30 +47,21 @@ bool xml_is_of_hwloc1(const struct buf *xml)
 		(root[strlen(ROOT)] == ' ' && (!version || !strncmp(version + strlen(VERSION), "1.", 2)));
 }
 
-static int read_xml(const char *file, struct buf *out, struct err *e)
-{
-	struct buf given = {0};
-	int rc;
-
-	if (file_read(file, CANON_MAX_BYTES, &given, e))
-		return -1;
-	if (!xml_is_of_hwloc1(&given)) {
-		*out = given;
-		return 0;
-	}
-	if ((rc = cmd_child(hwloc1_convert, &given, out, e)))
-		err_within(e, "%s", file);
-	buf_free(&given);
-	return rc;
-}
-
+/* A file of hwloc 2, or of hwloc 1, which hwloc itself converts. */
 int xml_file_strings(const char *file, struct strings *out, struct err *e)
 {
-	struct buf xml = {0};
-	int rc = read_xml(file, &xml, e);
+	struct buf xml = {0}, converted = {0};
+	int rc;
 
-	if (rc == 0)
+	if (file_read(file, CANON_MAX_BYTES, &xml, e))
+		return -1;
+	if (!xml_is_of_hwloc1(&xml))
 		rc = xml_strings(&xml, file, out, e);
+	else if ((rc = cmd_child(hwloc1_convert, &xml, &converted, e)))
+		err_within(e, "%s", file);
+	else
+		rc = xml_strings(&converted, file, out, e);
+	buf_free(&converted);
 	buf_free(&xml);
 	return rc;
 }
@@ -133,18 +124,6 @@ static bool hwloc_expresses(const char *text, size_t precision)
 	return same;
 }
 
-static int file_describe(const char *file, struct described *out, struct err *e)
-{
-	struct described t = { .file = file };
-
-	if (xml_file_strings(file, &t.strings, e))
-		return -1;
-	for (size_t i = 0; i < PRECISIONS; i++)
-		t.hwloc[i] = hwloc_expresses(text_at(&t.strings, i), i);
-	*out = t;
-	return 0;
-}
-
 static void print_block(const struct described *t)
 {
 	bool colour = isatty(STDOUT_FILENO);
@@ -155,10 +134,8 @@ static void print_block(const struct described *t)
 	       t->strings.ncores, t->strings.npus, name);
 	for (size_t i = 0; i < PRECISIONS; i++)
 		printf("  %-10s  %s%-5s%s  %s\n", precisions[i].name,
-		       !colour		     ? ""
-			       : t->hwloc[i] ? "\033[32m"
-					     : "\033[33m",
-		       t->hwloc[i] ? "hwloc" : "ours", colour ? "\033[0m" : "", text_at(&t->strings, i));
+		       !colour ? "" : t->hwloc[i] ? "\033[32m" : "\033[33m", t->hwloc[i] ? "hwloc" : "ours",
+		       colour ? "\033[0m" : "", text_at(&t->strings, i));
 }
 
 static json_t *as_json(const struct described *t)
@@ -183,13 +160,15 @@ int cmd_shape(struct cmd *c, int argc, char **argv, struct err *e)
 	int rc = cmd_parse(c, &syntax, &a, argc, argv, e);
 
 	for (int i = 0; rc == 0 && i < a.files.n; i++) {
-		struct described t;
+		struct described t = { .file = a.files.list[i] };
 
-		if (file_describe(a.files.list[i], &t, e)) {
+		if (xml_file_strings(t.file, &t.strings, e)) {
 			log_error("shape: %s", e->text);
 			c->status = EXIT_FAILURE;
 			continue;
 		}
+		for (size_t k = 0; k < PRECISIONS; k++)
+			t.hwloc[k] = hwloc_expresses(text_at(&t.strings, k), k);
 		if (c->json)
 			json_array_append_new(files, as_json(&t));
 		else

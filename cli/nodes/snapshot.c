@@ -58,57 +58,25 @@ static const struct cmd_syntax syntax = {
 };
 
 /* NODES=FILE: only the file name may contain '='. */
-static int add_file(struct inventory *v, const char *pair, struct err *e)
-{
-	const char *file = strchr(pair, '=');
-	struct strings strings = {0};
-	char *nodes;
-	int rc;
-
-	if (!(nodes = strndup(pair, file++ - pair)))
-		return err_set(e, "%s: out of memory", pair);
-	rc = xml_file_strings(file, &strings, e);
-	if (rc == 0)
-		rc = inventory_add(v, nodes, strings.allocation, e);
-	strings_free(&strings);
-	free(nodes);
-	return rc;
-}
-
 static int from_files(const struct args *a, struct buf *out, struct err *e)
 {
 	struct inventory *v = inventory_new();
 	int rc = v ? 0 : err_set(e, "out of memory");
 
-	for (int i = 0; i < a->pairs.n && rc == 0; i++)
-		rc = add_file(v, a->pairs.list[i], e);
+	for (int i = 0; i < a->pairs.n && rc == 0; i++) {
+		const char *pair = a->pairs.list[i], *file = strchr(pair, '=');
+		struct strings strings = {0};
+		char *nodes = strndup(pair, file - pair);
+
+		rc = nodes ? xml_file_strings(file + 1, &strings, e) : err_set(e, "%s: out of memory", pair);
+		if (rc == 0)
+			rc = inventory_add(v, nodes, strings.allocation, e);
+		strings_free(&strings);
+		free(nodes);
+	}
 	if (rc == 0)
 		rc = inventory_snapshot(v, out, e);
 	inventory_free(v);
-	return rc;
-}
-
-/* Only a snapshot that slurmctld's own parser accepts is written. */
-static int snapshot_check(const struct buf *text, struct err *e)
-{
-	struct snapshot *s = snapshot_parse(text->data, text->len, "snapshot", e);
-
-	snapshot_free(s);
-	return s ? 0 : -1;
-}
-
-static int print_json(const struct buf *text, struct err *e)
-{
-	struct snapshot *s = snapshot_parse(text->data, text->len, "snapshot", e);
-	json_t *list = json_array();
-	int rc;
-
-	for (size_t i = 0; s && i < s->nnodes; i++)
-		json_array_append_new(list, json_pack("{s:s, s:s}", "hosts", s->nodes[i].hosts,
-						      "synthetic", s->nodes[i].shape->text));
-	rc = s ? cmd_print_json(list, e) : -1;
-	json_decref(list);
-	snapshot_free(s);
 	return rc;
 }
 
@@ -221,10 +189,14 @@ static _Noreturn void watch_snapshot(const struct settings *s, const char *url, 
 	}
 }
 
+/* --- the command --- */
+
 int cmd_snapshot(struct cmd *c, int argc, char **argv, struct err *e)
 {
+	struct snapshot *s = NULL;
 	struct args a = {0};
 	struct buf out = {0};
+	json_t *list;
 	int rc;
 
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
@@ -234,13 +206,20 @@ int cmd_snapshot(struct cmd *c, int argc, char **argv, struct err *e)
 			       a.output ? a.output : c->settings.snapshot_file,
 			       a.interval ? a.interval : c->settings.snapshot_poll);
 	rc = a.offline ? from_files(&a, &out, e) : cmd_get(c, "/v1/snapshot", &out, e);
-	if (rc == 0)
-		rc = snapshot_check(&out, e);
-	if (rc == 0)
-		rc = c->json && !a.output ? print_json(&out, e) :
-		     a.output && !cmd_is_device(a.output) ? snapshot_replace(a.output, &out, a.force, e) :
+	/* Only a snapshot that slurmctld's own parser accepts is written. */
+	if (rc == 0 && !(s = snapshot_parse(out.data, out.len, "snapshot", e)))
+		rc = -1;
+	if (rc == 0 && c->json && !a.output) {
+		list = json_array();
+		for (size_t i = 0; i < s->nnodes; i++)
+			json_array_append_new(list, json_pack("{s:s, s:s}", "hosts", s->nodes[i].hosts, "synthetic",
+							      s->nodes[i].shape->text));
+		rc = cmd_print_new(list, e);
+	} else if (rc == 0) {
+		rc = a.output && !cmd_is_device(a.output) ? snapshot_replace(a.output, &out, a.force, e) :
 							    cmd_write(a.output, &out, e);
-	rc = rc < 0 ? -1 : 0;
+	}
+	snapshot_free(s);
 	buf_free(&out);
-	return rc;
+	return rc < 0 ? -1 : 0;
 }

@@ -29,6 +29,7 @@ struct value {
 struct values {
 	struct value *list;
 	size_t n;
+	char *text;		/* that has their texts, or NULL: the tree has them */
 };
 
 #define EFFICIENCY "forced_efficiency"
@@ -41,11 +42,13 @@ static int part_order(const void *x, const void *y)
 	return rc ? rc : (a->head > b->head) - (a->head < b->head);
 }
 
-static int number_order(const void *x, const void *y)
+static int rank_order(const void *x, const void *y)
 {
-	const long *a = x, *b = y;
+	const struct part *const *a = x, *const *b = y;
+	long m = strtol(tree_extra_attr((*a)->head, EFFICIENCY), NULL, 10);
+	long n = strtol(tree_extra_attr((*b)->head, EFFICIENCY), NULL, 10);
 
-	return (*a > *b) - (*a < *b);
+	return (m > n) - (m < n);
 }
 
 /*
@@ -53,32 +56,18 @@ static int number_order(const void *x, const void *y)
  */
 static int kinds_rank(struct parts *p)
 {
-	long *all = calloc(p->n, sizeof(*all));
-	size_t n = 0;
+	struct part **all = calloc(p->n, sizeof(*all));
+	size_t n = 0, rank = 0;
 
 	if (!all)
 		return -1;
-	for (size_t i = 0; i < p->n; i++) {
-		const char *own = tree_extra_attr(p->list[i].head, EFFICIENCY);
-
-		if (own)
-			all[n++] = strtol(own, NULL, 10);
-	}
-	qsort(all, n, sizeof(*all), number_order);
-	for (size_t i = 0; i < p->n; i++) {
-		const char *own = tree_extra_attr(p->list[i].head, EFFICIENCY);
-		size_t low = 0, high = own ? n : 0;
-
-		while (low < high) {
-			size_t middle = (low + high) / 2;
-
-			if (all[middle] < strtol(own, NULL, 10))
-				low = middle + 1;
-			else
-				high = middle;
-		}
-		if (own)
-			snprintf(p->list[i].rank, sizeof(p->list[i].rank), "%zu", low);
+	for (size_t i = 0; i < p->n; i++)
+		if (tree_extra_attr(p->list[i].head, EFFICIENCY))
+			all[n++] = &p->list[i];
+	qsort(all, n, sizeof(*all), rank_order);
+	for (size_t i = 0; i < n; i++) {
+		rank = i && rank_order(&all[i - 1], &all[i]) ? i : rank;
+		snprintf(all[i]->rank, sizeof(all[i]->rank), "%zu", rank);
 	}
 	free(all);
 	return 0;
@@ -142,25 +131,11 @@ static int named_order(const void *x, const void *y)
 	return (a->os > b->os) - (a->os < b->os);
 }
 
-static struct named *named_make(const struct tree *t, const char *type, size_t *n)
+/* The words of all texts of this tag in a part, in *text; NULL when memory is short. Free both. */
+static char **words_split(const struct part *p, enum xml_tag tag, char **text, size_t *n)
 {
-	struct named *list = calloc(t->n, sizeof(*list));
-
-	*n = 0;
-	for (size_t i = 0; list && i < t->n; i++)
-		if (type && compare_tree_is(t, i, type))
-			list[(*n)++] = (struct named){ t->objects[i].os_index, i };
-	if (list)
-		qsort(list, *n, sizeof(*list), named_order);
-	return list;
-}
-
-/* The words of all texts of this tag in a part; NULL when memory is short. Free words[0] and words. */
-static char **words_split(const struct part *p, enum xml_tag tag, size_t *n)
-{
+	char **list = NULL, *save = NULL;
 	struct buf all = {0};
-	size_t words = 0;
-	char **list, *save = NULL;
 
 	buf_puts(&all, "");
 	for (size_t i = 1; i < p->n; i++)
@@ -168,22 +143,15 @@ static char **words_split(const struct part *p, enum xml_tag tag, size_t *n)
 			buf_puts(&all, p->head[i].text);
 			buf_puts(&all, " ");
 		}
-	if (all.failed || !(list = calloc(all.len / 2 + 2, sizeof(*list)))) {
+	if (all.failed || !(list = calloc(all.len / 2 + 1, sizeof(*list)))) {
 		buf_free(&all);
 		return NULL;
 	}
-	list[0] = all.data;
+	*n = 0;
 	for (char *w = strtok_r(all.data, " \t\r\n", &save); w; w = strtok_r(NULL, " \t\r\n", &save))
-		list[++words] = w;
-	*n = words;
+		list[(*n)++] = w;
+	*text = all.data;
 	return list;
-}
-
-static void words_free(char **words)
-{
-	if (words)
-		free(words[0]);
-	free(words);
 }
 
 static long index_of(const struct tree *t, const struct part *p, const struct named *named, size_t n, const char *word)
@@ -202,24 +170,34 @@ static long index_of(const struct tree *t, const struct part *p, const struct na
  * The square of distances between objects in both trees. Malformed distances have no values: hwloc does not read them
  * either.
  */
-static int distances_read(const struct compare_side *s, bool second, const struct part *p, char **index, size_t m,
-			  char **value, size_t nvalues, struct values *out)
+static int distances_read(const struct compare_side *s, bool second, const struct part *p, struct values *out)
 {
-	size_t nnamed;
-	struct named *named = named_make(s->t, tree_extra_attr(p->head, "type"), &nnamed);
+	const char *type = tree_extra_attr(p->head, "type");
+	struct named *named = calloc(s->t->n, sizeof(*named));
+	size_t m = 0, nvalues = 0, nnamed = 0;
+	char *text = NULL, **index = words_split(p, TAG_INDEXES, &text, &m);
+	char **value = words_split(p, TAG_VALUES, &out->text, &nvalues);
 	long *objects = calloc(m + 1, sizeof(*objects));
 	int rc = -1;
 
-	if (!named || !objects || !(out->list = calloc(nvalues + 1, sizeof(*out->list))))
+	if (!named || !index || !value || !objects || !(out->list = calloc(nvalues + 1, sizeof(*out->list))))
 		goto done;
+	for (size_t i = 0; i < s->t->n; i++)
+		if (type && compare_tree_is(s->t, i, type))
+			named[nnamed++] = (struct named){ s->t->objects[i].os_index, i };
+	qsort(named, nnamed, sizeof(*named), named_order);
 	for (size_t i = 0; i < m; i++)
-		objects[i] = common_number(s, second, index_of(s->t, p, named, nnamed, index[i + 1]));
+		objects[i] = common_number(s, second, index_of(s->t, p, named, nnamed, index[i]));
 	for (size_t i = 0; m && nvalues / m == m && nvalues % m == 0 && i < nvalues; i++)
 		if (objects[i / m] >= 0 && objects[i % m] >= 0)
-			out->list[out->n++] = (struct value){ objects[i / m], objects[i % m], value[i + 1] };
+			out->list[out->n++] = (struct value){ objects[i / m], objects[i % m], value[i] };
+	qsort(out->list, out->n, sizeof(*out->list), value_order);
 	rc = 0;
 done:
 	free(named);
+	free(index);
+	free(text);
+	free(value);
 	free(objects);
 	return rc;
 }
@@ -288,46 +266,22 @@ static void values_compare(const struct compare_match *m, const struct part *p, 
 	buf_free(&what);
 }
 
-static void compare_distances(const struct compare_match *m, const struct part *a, const struct part *b,
-			      struct compare_remarks *r)
+/* Distances, or values of a memory attribute. */
+static void compare_numbers(const struct compare_match *m, const struct part *a, const struct part *b,
+			    struct compare_remarks *r)
 {
-	const struct part *p[2] = { a, b };
-	char **index[2] = {0}, **value[2] = {0};
-	struct values v[2] = {0};
-	int rc = 0;
-
-	for (int i = 0; i < 2 && !rc; i++) {
-		size_t indexes, values;
-
-		index[i] = words_split(p[i], TAG_INDEXES, &indexes);
-		value[i] = words_split(p[i], TAG_VALUES, &values);
-		rc = !index[i] || !value[i]
-			? -1
-			: distances_read(&m->side[i], i, p[i], index[i], indexes, value[i], values, &v[i]);
-		if (!rc)
-			qsort(v[i].list, v[i].n, sizeof(*v[i].list), value_order);
-	}
-	if (!rc)
-		values_compare(m, a, v, r);
-	r->failed |= rc;
-	for (int i = 0; i < 2; i++) {
-		words_free(index[i]);
-		words_free(value[i]);
-		free(v[i].list);
-	}
-}
-
-static void compare_attributes(const struct compare_match *m, const struct part *a, const struct part *b,
-			       struct compare_remarks *r)
-{
+	int (*read)(const struct compare_side *s, bool second, const struct part *p, struct values *out) =
+		a->head->element->tag == TAG_MEMATTR ? attributes_read : distances_read;
 	struct values v[2] = {0};
 
-	if (attributes_read(&m->side[0], false, a, &v[0]) || attributes_read(&m->side[1], true, b, &v[1]))
+	if (read(&m->side[0], false, a, &v[0]) || read(&m->side[1], true, b, &v[1]))
 		r->failed = true;
 	else
 		values_compare(m, a, v, r);
-	free(v[0].list);
-	free(v[1].list);
+	for (int i = 0; i < 2; i++) {
+		free(v[i].list);
+		free(v[i].text);
+	}
 }
 
 struct kind {
@@ -389,9 +343,7 @@ void compare_extras(const struct compare_match *m, struct compare_remarks *r)
 			compare_remark_add(r, SEVERITY_WIRING, rc < 0 ? CHANGE_GONE : CHANGE_EXTRA,
 					   m->side[0].t->n + p->head->line, "CPU kind", p->name, "", "", "", &tail);
 		} else if (!rc) {
-			(p->head->element->tag == TAG_CPUKIND ? compare_kinds :
-			 p->head->element->tag == TAG_MEMATTR ? compare_attributes : compare_distances)(m, p,
-													&b.list[j], r);
+			(p->head->element->tag == TAG_CPUKIND ? compare_kinds : compare_numbers)(m, p, &b.list[j], r);
 		}
 		i += rc <= 0;
 		j += rc >= 0;

@@ -3,17 +3,16 @@
 """topiary doctor: nothing to report on a healthy host; each fault is found, and the remedy names what to do."""
 import json
 import os
+import re
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 
 import pytest
 from rig import Cluster
-from rig.cluster import REGISTRY_USER, STOCK_PLUGINS
+from rig.cluster import STOCK_PLUGINS
 from rig.node import preloaded
-from rig.paths import BUILD, ROOT
 from rig.processes import wait_until
 
 
@@ -67,67 +66,32 @@ def test_usage(site):
     assert site.topiary("doctor", "surplus", check=False).returncode == 64
 
 
-class Copy:
-    """The cluster's configuration, to be spoilt."""
-
-    def __init__(self, site, folder):
-        self.site, self.folder, self.env, self.undo = site, folder, {}, lambda: None
-        shutil.copytree(site.folder / "etc", folder, dirs_exist_ok=True)
-
-    def sub(self, name, old, new):
-        path = self.folder / name
-        text = path.read_text()
-        assert old in text, (name, old)
-        path.write_text(text.replace(old, new))
-
-    def line(self, name, text):
-        """Add it, or replace that of the same key."""
-        path, key = self.folder / name, text.partition(" = ")[0]
-        kept = [line for line in path.read_text().splitlines() if line.partition(" = ")[0] != key]
-        path.write_text("\n".join([*kept, text, ""]))
-
-    def file(self, name, text):
-        path = self.folder / name
-        path.write_text(text)
-        return path
-
-    def plugins(self, *folders):
-        path = next(line for line in (self.folder / "slurm.conf").read_text().split("\n")
-                    if line.startswith("PluginDir="))
-        self.sub("slurm.conf", path, "PluginDir=" + ":".join(map(str, folders)))
-
-    def copied_plugins(self):
-        """Files that slurmctld has not loaded."""
-        old = self.folder / "plugins"
-        shutil.copytree(self.site.folder / "plugins", old)
-        self.plugins(old, self.site.folder / "doors", STOCK)
-        return old
+def other_account(folder, _site):
+    path = folder / "topiary.conf"
+    kept = [line for line in path.read_text().splitlines() if not line.startswith("RegistryUser")]
+    path.write_text("\n".join([*kept, "RegistryUser = nobody", ""]))
 
 
-STOCK = str(STOCK_PLUGINS)
-
-# fault: what is broken, on which node (None: the controller), the check, a word of the finding, words of the remedy
-FAULTS = {
-    "other account": (lambda c: c.line("topiary.conf", "RegistryUser = nobody"), None, "registry",
-                      "RegistryUser must be uid", ["set RegistryUser"]),
-    "not loaded": (lambda c: c.copied_plugins(), None, "loaded", "has not loaded", ["restart slurmctld"]),
-}
+def other_plugins(folder, site):
+    """Files that slurmctld has not loaded."""
+    shutil.copytree(site.folder / "plugins", folder / "plugins")
+    path = folder / "slurm.conf"
+    path.write_text(re.sub(r"(?m)^PluginDir=.*", f"PluginDir={folder}/plugins:{site.folder}/doors:{STOCK_PLUGINS}",
+                           path.read_text()))
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_fault_is_found(site, tmp_path, fault):
-    breaks, node, key, word, remedy = FAULTS[fault]
-    copy = Copy(site, tmp_path)
-    breaks(copy)
-    env = site.env(**{"SLURM_CONF": str(tmp_path / "slurm.conf"), "TOPIARY_CONF": str(tmp_path / "topiary.conf"),
-                      **copy.env})
-    try:
-        all_found = doctor(site, env, node, key)
-    finally:
-        copy.undo()
-    found = [f for f in all_found if word in f["finding"]]
-    assert len(found) == 1, (fault, all_found)
-    assert all(w in found[0]["remedy"] for w in remedy), found
+# what is broken in a copy of the configuration, the check, a word of the finding, of the remedy
+@pytest.mark.parametrize("breaks, key, word, remedy", [
+    (other_account, "registry", "RegistryUser must be uid", "set RegistryUser"),
+    (other_plugins, "loaded", "has not loaded", "restart slurmctld"),
+])
+def test_fault_is_found(site, tmp_path, breaks, key, word, remedy):
+    shutil.copytree(site.folder / "etc", tmp_path, dirs_exist_ok=True)
+    breaks(tmp_path, site)
+    env = site.env(SLURM_CONF=str(tmp_path / "slurm.conf"), TOPIARY_CONF=str(tmp_path / "topiary.conf"))
+    every = doctor(site, env, None, key)
+    found = [f for f in every if word in f["finding"]]
+    assert len(found) == 1 and remedy in found[0]["remedy"], every
 
 
 def test_plugin_that_was_replaced_under_slurmctld_is_found(site):
@@ -166,6 +130,8 @@ def test_munged_that_hangs_ends_the_probes(site):
 def test_silent_registry_ends_the_probe(site, tmp_path):
     """It accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        Copy(site, tmp_path).line("topiary.conf", f"RegistryURL = http://127.0.0.1:{silent.getsockname()[1]}")
+        config = re.sub(r"(?m)^RegistryURL = .*", f"RegistryURL = http://127.0.0.1:{silent.getsockname()[1]}",
+                        (site.folder / "etc/topiary.conf").read_text())
+        (tmp_path / "topiary.conf").write_text(config)
         found = doctor(site, site.env(TOPIARY_CONF=str(tmp_path / "topiary.conf")))
     assert [f["check"] for f in found] == ["registry"] and "timed out" in found[0]["finding"], found

@@ -210,7 +210,8 @@ static void reads_records(void **state)
 		  "assigned|\n"
 		  "16|REQUEUE_HOLD|2026-11-20T10:00:00|Unknown|Unknown|1|1|0|1:0:0|None assigned|\n"
 		  "17|SPECIAL_EXIT|" S_TIMES "|1|1|0|01:00:00|cn1|\n18|COMPLETING|" S_TIMES "|1|1|0|01:00:00|cn1|\n"
-		  "19|CONFIGURING|2026-11-20T10:00:00|2026-11-20T10:00:00|Unknown|1|1|0|01:00:00|cn1|\n13+0|TIMEOUT|" S_TIMES "|1|1|0|01:00:00|cn1|\n"
+		  "19|CONFIGURING|2026-11-20T10:00:00|2026-11-20T10:00:00|Unknown|1|1|0|01:00:00|cn1|\n"
+		  "13+0|TIMEOUT|" S_TIMES "|1|1|0|01:00:00|cn1|\n"
 		  "14|RESIZING|" S_TIMES "|2|1|0|01:00:00|cn[1-2]|topo-level=x\n", 9, 11,
 		  { .name = "14", .run = 3600000, .limit = 3600000, .nodes = 2, .tasks = 2, .task_cpus = 1,
 		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
