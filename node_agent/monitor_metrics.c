@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "monitor/pu_counters.h"
+#include "monitor/counters.h"
 #include "monitor/source.h"
 #include "trace/block.h"
 #include "trace/head.h"

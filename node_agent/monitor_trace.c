@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "monitor/live.h"
-#include "monitor/pu_counters.h"
+#include "monitor/counters.h"
 #include "monitor/source.h"
 #include "trace/block.h"
 #include "trace/writer.h"

@@ -11,7 +11,6 @@
 #include "client/claim.h"
 #include "cmd.h"
 #include "hwbench/hwbench.h"
-#include "hwbench/result.h"
 #include "progress.h"
 #include "table.h"
 #include "target.h"

@@ -1,13 +1,409 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include "advise.h"
+
+#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-#include "advise_map.h"
+#include "base/array.h"
 #include "base/log.h"
 #include "cmd.h"
+#include "map/engine/solve.h"
+#include "map/matrix/matrix.h"
+#include "place/place.h"
 #include "step_files.h"
-#include "trace_advise.h"
+#include "table.h"
+
+static const char *const results[] = {
+	[ADVICE_NONE] = "none",
+	[ADVICE_FOUND] = "found",
+	[ADVICE_UNKNOWN] = "not checked",
+};
+
+/* What the checks found, over the nodes of a step or of one. */
+struct trace_advised {
+	struct trace_advised_check {
+		struct advice advice;	/* of the first node where it was found */
+		char node[256];		/* that one, or "" of the step as a whole */
+		unsigned nodes;		/* where it was found */
+	} *checks;
+	unsigned n, nodes, traces;
+	double seconds;			/* of the longest trace */
+};
+
+/* --- over nodes --- */
+
+/* A check that was made on any node was made; the first node that it found something on is shown. */
+static void check_add(struct trace_advised_check *c, const struct advice *advice, const char *node)
+{
+	bool is_found = advice->result == ADVICE_FOUND;
+
+	if (!c->advice.kind || (is_found && !c->nodes) || (!c->nodes && c->advice.result == ADVICE_UNKNOWN)) {
+		c->advice = *advice;
+		snprintf(c->node, sizeof(c->node), "%s", node);
+	}
+	c->nodes += is_found;
+}
+
+static int found_add(struct trace_advised *a, const struct advice_node *node, const char *name, struct err *e)
+{
+	unsigned n;
+	struct advice *list = advice_list(node, &n, e);
+
+	if (!list)
+		return -1;
+	if (!a->n && !array_append(a->checks, a->n, n)) {
+		free(list);
+		return err_set(e, "out of memory");
+	}
+	for (unsigned i = 0; i < n; i++)
+		check_add(&a->checks[i], &list[i], name);
+	for (unsigned i = 0; i < node->n; i++) {
+		if (node->traces[i]->open_end)
+			log_warning("%s: has no index: it is still being written, or was cut short", node->names[i]);
+		a->seconds = fmax(a->seconds, node->traces[i]->end * 1e-9);
+	}
+	a->nodes++;
+	a->traces += node->n;
+	free(list);
+	return 0;
+}
+
+static int found_add_step(struct trace_advised *a, const struct advice *advice, struct err *e)
+{
+	struct trace_advised_check *c = array_add(a->checks, a->n);
+
+	if (!c)
+		return err_set(e, "out of memory");
+	c->advice = *advice;
+	c->nodes = advice->result == ADVICE_FOUND;
+	return 0;
+}
+
+static void found_free(struct trace_advised *a)
+{
+	free(a->checks);
+	*a = (struct trace_advised){0};
+}
+
+static unsigned found_count(const struct trace_advised *a)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < a->n; i++)
+		n += a->checks[i].advice.result == ADVICE_FOUND;
+	return n;
+}
+
+/* --- output --- */
+
+static json_t *found_json(const struct trace_advised *a)
+{
+	json_t *rows = json_array();
+
+	for (const struct trace_advised_check *c = a->checks; c < a->checks + a->n; c++) {
+		bool is_found = c->advice.result == ADVICE_FOUND, is_unknown = c->advice.result == ADVICE_UNKNOWN;
+
+		json_array_append_new(rows,
+				      json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:i}", "kind", c->advice.kind, "result",
+						results[c->advice.result], "evidence",
+						is_found ? json_string(c->advice.evidence) : json_null(), "remedy",
+						is_found ? json_string(c->advice.remedy) : json_null(), "missing",
+						is_unknown ? json_string(c->advice.evidence) : json_null(), "node",
+						is_found && *c->node ? json_string(c->node) : json_null(), "nodes",
+						(int) c->nodes));
+	}
+	return rows;
+}
+
+static void evidence_cell(struct table *table, const struct trace_advised *a, const struct trace_advised_check *c)
+{
+	bool has_node = a->nodes > 1 && *c->node;
+
+	if (has_node && c->nodes > 1)
+		table_cell(table, "%s: %s (on %u of %u nodes)", c->node, c->advice.evidence, c->nodes, a->nodes);
+	else
+		table_cell(table, "%s%s%s", has_node ? c->node : "", has_node ? ": " : "", c->advice.evidence);
+}
+
+static int print_found(const struct trace_advised *a, struct err *e)
+{
+	static const struct table_column columns[] = { { "FOUND", TABLE_LEFT }, { "EVIDENCE", TABLE_LEFT }, { 0 } };
+	struct table *table = table_new(columns);
+
+	for (const struct trace_advised_check *c = a->checks; c < a->checks + a->n; c++) {
+		if (c->advice.result != ADVICE_FOUND)
+			continue;
+		table_cell(table, "%s", c->advice.kind);
+		table_colour(table, COLOUR_YELLOW);
+		evidence_cell(table, a, c);
+		table_cell(table, "%s", "");
+		table_cell(table, "-> %s", c->advice.remedy);
+	}
+	return table_finish(table, e);
+}
+
+/* "not checked, for lack of the event, trace or file: far memory (near_fills), bandwidth (l3_misses)" */
+static void print_unknown(const struct trace_advised *a)
+{
+	const char *before = "not checked, for lack of the event, trace or file: ";
+
+	for (const struct trace_advised_check *c = a->checks; c < a->checks + a->n; c++)
+		if (c->advice.result == ADVICE_UNKNOWN) {
+			printf("%s%s (%s)", before, c->advice.kind, c->advice.evidence);
+			before = ", ";
+		}
+	if (*before == ',')
+		putchar('\n');
+}
+
+static int found_print(const struct trace_advised *a, const char *name, const char *what, struct err *e)
+{
+	unsigned found = found_count(a);
+	int rc = 0;
+
+	printf("%s: %s, %.1f s: %u of %u checks found something\n\n", name, what, a->seconds, found, a->n);
+	if (found)
+		rc = print_found(a, e);
+	print_unknown(a);
+	return rc;
+}
+
+/* --- one node --- */
+
+struct trace_tasks *advise_tasks(const char *path)
+{
+	struct trace_tasks *t;
+	struct err e;
+
+	if (access(path, F_OK))
+		return NULL;
+	if (!(t = trace_tasks_read(path, &e)))
+		log_warning("%s", e.text);
+	return t;
+}
+
+static int node_print(const struct trace_advised *a, const struct trace *t, bool as_json, struct err *e)
+{
+	char what[32];
+
+	if (!as_json) {
+		snprintf(what, sizeof(what), "%u trace%s", a->traces, a->traces > 1 ? "s" : "");
+		return found_print(a, *t->head.node ? t->head.node : "node", what, e);
+	}
+	return cmd_print_new(json_pack("{s:s, s:I, s:f, s:o}", "node", t->head.node, "traces", (json_int_t) a->traces,
+				       "seconds", a->seconds, "checks", found_json(a)), e);
+}
+
+int trace_advise(struct trace *const *t, const char *const *names, unsigned n, bool as_json, struct err *e)
+{
+	char *path = trace_path_beside(names[0], ".tasks");
+	struct trace_tasks *tasks = path ? advise_tasks(path) : NULL;
+	struct trace_advised a = {0};
+	int rc = found_add(&a, &(struct advice_node){ t, names, n, tasks, NULL }, t[0]->head.node, e);
+
+	if (rc == 0)
+		rc = node_print(&a, t[0], as_json, e);
+	found_free(&a);
+	trace_tasks_free(tasks);
+	free(path);
+	return rc;
+}
+
+/* --- places of the ranks, by their matrix --- */
+
+/*
+ * Whether a step's ranks would communicate over shorter distances in another order on the same cores: the cost of their
+ * places, by `topiary map`'s costs and the nodes' shapes, beside that of the best mapping that it finds.
+ */
+struct mapping_check {
+	const char *step;		/* for errors */
+	const char *matrix;		/* --matrix; NULL: the file of the job's --topo-capture, if there is one */
+	const char *snapshot;		/* --snapshot, or NULL */
+	struct trace_tasks *const *nodes;	/* of the step */
+	unsigned n;
+};
+
+#define SEED 1
+#define GAIN 0.1		/* of the present cost; runs of one mapping differ by less */
+
+static unsigned count_ranks(const struct mapping_check *a)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < a->n; i++)
+		n += a->nodes[i]->n;
+	return n;
+}
+
+static int check_ranks(const struct mapping_check *a, unsigned ranks, struct err *e)
+{
+	if (!ranks)
+		return err_set(e, "%s: no ranks in its files NODE.tasks, which --topo-monitor writes", a->step);
+	if (a->n < a->nodes[0]->nodes)
+		return err_set(e, "%s: NODE.tasks of %u of its %u nodes is missing", a->step, a->nodes[0]->nodes - a->n,
+			       a->nodes[0]->nodes);
+	for (unsigned i = 0; i < a->n; i++)
+		for (unsigned t = 0; t < a->nodes[i]->n; t++)
+			if (a->nodes[i]->list[t].rank >= ranks)
+				return err_set(e, "%s: %s.tasks has rank %u, and all nodes have %u ranks together",
+					       a->step, a->nodes[i]->node, a->nodes[i]->list[t].rank, ranks);
+	return 0;
+}
+
+/* A rank's place is its first core, so that those of several cores are mapped alike: "cn1=0,4;cn2=0,4". */
+static int words_make(const struct mapping_check *a, struct buf *words, struct err *e)
+{
+	hwloc_bitmap_t firsts = hwloc_bitmap_alloc();
+	int rc = firsts ? 0 : err_set(e, "out of memory");
+
+	for (unsigned i = 0; rc == 0 && i < a->n; i++) {
+		const struct trace_tasks *t = a->nodes[i];
+		char *list = NULL;
+
+		hwloc_bitmap_zero(firsts);
+		for (unsigned k = 0; k < t->n; k++)
+			if (!hwloc_bitmap_iszero(t->list[k].cores))
+				hwloc_bitmap_set(firsts, hwloc_bitmap_first(t->list[k].cores));
+		if ((unsigned) hwloc_bitmap_weight(firsts) < t->n)
+			rc = err_set(e, "%s: the ranks of %s are not bound to cores of their own, see --topo-place",
+				     a->step, t->node);
+		else if (hwloc_bitmap_list_asprintf(&list, firsts) < 0)
+			rc = err_set(e, "out of memory");
+		else if (t->n)
+			buf_printf(words, "%s%s=%s", words->len ? ";" : "", t->node, list);
+		free(list);
+	}
+	hwloc_bitmap_free(firsts);
+	return rc || words->failed ? rc ? rc : err_set(e, "out of memory") : 0;
+}
+
+static int place_find(const struct places *p, const char *host, unsigned core)
+{
+	for (unsigned i = 0; i < p->nplaces; i++)
+		if (p->core[p->leaf[p->place[i].leaf]] == core && !strcmp(p->hosts[p->place[i].host], host))
+			return i;
+	return -1;
+}
+
+/* place[rank], or NULL with an error. */
+static unsigned *places_now(const struct mapping_check *a, const struct places *p, unsigned ranks, struct err *e)
+{
+	unsigned *place = calloc(ranks, sizeof(*place));
+
+	if (!place)
+		err_set(e, "out of memory");
+	for (unsigned i = 0; place && i < a->n; i++)
+		for (unsigned k = 0; place && k < a->nodes[i]->n; k++) {
+			const struct trace_task *t = &a->nodes[i]->list[k];
+			int at = place_find(p, a->nodes[i]->node, hwloc_bitmap_first(t->cores));
+
+			if (at >= 0) {
+				place[t->rank] = at;
+				continue;
+			}
+			err_set(e, "%s: core %d of rank %u is not in the snapshot's shape of %s", a->step,
+				hwloc_bitmap_first(t->cores), t->rank, a->nodes[i]->node);
+			free(place);
+			place = NULL;
+		}
+	return place;
+}
+
+static void judge(const struct matrix *m, const char *name, double now, const struct mapping *best, struct advice *out)
+{
+	const char *slash = strrchr(name, '/');
+
+	if (now <= 0 || best->cost > (1 - GAIN) * now)
+		return;
+	out->result = ADVICE_FOUND;
+	snprintf(out->evidence, sizeof(out->evidence), "the messages of the %u ranks in %.80s cost %.4g where the "
+		 "ranks are, %.4g with the best mapping found: %.0f %% less", m->ranks, slash ? slash + 1 : name, now,
+		 best->cost, 100 * (now - best->cost) / now);
+}
+
+static int compare(const struct mapping_check *a, const char *name, const struct matrix *m, const struct places *p,
+		   struct advice *out, struct err *e)
+{
+	unsigned *place = places_now(a, p, m->ranks, e);
+	struct mapping best;
+	int rc = place ? mapping_solve(m, p, EFFORT_NORMAL, SEED, &best, e) : -1;
+
+	if (rc == 0) {
+		judge(m, name, mapping_cost(m, p, place), &best, out);
+		mapping_free(&best);
+	}
+	free(place);
+	return rc;
+}
+
+static int places_load(const struct cmd *c, const struct mapping_check *a, struct hierarchy *network,
+		       struct place_job *job, struct err *e)
+{
+	struct err without = {""};
+	struct snapshot *s = published_snapshot(c, a->snapshot, e);
+	struct costs costs = {0};
+	struct place_site site = { .snapshot = s, .network = network, .without = &without, .costs = &costs };
+	struct buf words = {0};
+	int rc = s && !costs_load(c, a->snapshot ? "default" : NULL, &costs, e) && !words_make(a, &words, e) ?
+		 job_from_words(words.data ? words.data : "", &site, job, e) : -1;
+
+	buf_free(&words);
+	costs_free(&costs);
+	snapshot_free(s);
+	return rc;
+}
+
+static int map_check(const struct cmd *c, const struct mapping_check *a, const char *name, struct advice *out,
+		     struct err *e)
+{
+	unsigned ranks = count_ranks(a);
+	struct place_job job = {0};
+	struct hierarchy *network = NULL;
+	struct matrix *whole, *m = NULL;
+	int rc = -1;
+
+	if (check_ranks(a, ranks, e) || !(whole = matrix_read(name, e)))
+		return -1;
+	if (ranks > whole->ranks)
+		err_set(e, "%s: the matrix has %u ranks, the step %u", name, whole->ranks, ranks);
+	else if (!(m = matrix_range(whole, 0, ranks)))
+		err_set(e, "out of memory");
+	network = m && !a->snapshot ? published_network(c) : NULL;
+	if (m && !places_load(c, a, network, &job, e))
+		rc = compare(a, name, m, job.places, out, e);
+	places_free(job.places);
+	hierarchy_free(network);
+	matrix_free(m);
+	matrix_free(whole);
+	return rc;
+}
+
+/*
+ * ADVICE_UNKNOWN with the reason where ranks, matrix or shapes are not known. 0, or -1 with an error: --matrix was
+ * named and cannot be used.
+ */
+static int advise_map(const struct cmd *c, const struct mapping_check *a, struct advice *out, struct err *e)
+{
+	const char *name = a->matrix ? a->matrix : a->n ? a->nodes[0]->capture : "";
+	struct err why;
+
+	*out = (struct advice){ .kind = "mapping", .remedy = "map the ranks by it: sbatch --topo-matrix=FILE" };
+	if (!*name || (!a->matrix && access(name, R_OK)))
+		err_set(&why, "--matrix");
+	else if (!map_check(c, a, name, out, &why))
+		return 0;
+	if (a->matrix)
+		return err_set(e, "%s", why.text);
+	out->result = ADVICE_UNKNOWN;
+	snprintf(out->evidence, sizeof(out->evidence), "%.250s", why.text);
+	return 0;
+}
+
+/* --- `topiary advise` --- */
 
 struct args {
 	const char *what, *matrix, *snapshot;
@@ -48,7 +444,7 @@ static int node_advise(struct trace_advised *a, const struct step_node *node, co
 	struct trace *t = node->trace ? trace_open(node->trace, e) : NULL;
 	const char *name = node->trace;
 	struct advice_node only = { .tasks = tasks, .lack = node->trace ? "a trace that can be judged" : NULL };
-	int rc = t ? advise_found_add(a, &(struct advice_node){ &t, &name, 1, tasks, NULL }, node->name, e) : -1;
+	int rc = t ? found_add(a, &(struct advice_node){ &t, &name, 1, tasks, NULL }, node->name, e) : -1;
 	double seconds = t ? t->end * 1e-9 : 0;
 
 	trace_close(t);
@@ -57,7 +453,7 @@ static int node_advise(struct trace_advised *a, const struct step_node *node, co
 	if (node->trace)
 		log_warning("%s", e->text);
 	a->seconds = fmax(a->seconds, seconds);
-	return advise_found_add(a, &only, node->name, e);
+	return found_add(a, &only, node->name, e);
 }
 
 struct step {
@@ -71,13 +467,13 @@ static void step_free(struct step *s)
 	for (unsigned i = 0; s->tasks && i < s->files->n; i++)
 		trace_tasks_free(s->tasks[i]);
 	free(s->tasks);
-	advise_found_free(&s->found);
+	found_free(&s->found);
 }
 
 static int step_check_mapping(const struct cmd *c, const struct args *a, struct step *s, struct err *e)
 {
 	struct trace_tasks **known = calloc(s->files->n, sizeof(*known));
-	struct advise_map how = { .step = s->files->name, .matrix = a->matrix, .snapshot = a->snapshot,
+	struct mapping_check how = { .step = s->files->name, .matrix = a->matrix, .snapshot = a->snapshot,
 				  .nodes = known };
 	struct advice advice;
 	int rc;
@@ -87,7 +483,7 @@ static int step_check_mapping(const struct cmd *c, const struct args *a, struct 
 	for (unsigned i = 0; i < s->files->n; i++)
 		if (s->tasks[i])
 			known[how.n++] = s->tasks[i];
-	rc = advise_map(c, &how, &advice, e) || advise_found_add_step(&s->found, &advice, e) ? -1 : 0;
+	rc = advise_map(c, &how, &advice, e) || found_add_step(&s->found, &advice, e) ? -1 : 0;
 	free(known);
 	return rc;
 }
@@ -102,7 +498,7 @@ static int step_advise(const struct cmd *c, const struct args *a, struct step *s
 	for (unsigned i = 0; i < s->files->n; i++) {
 		const struct step_node *node = &s->files->nodes[i];
 
-		s->tasks[i] = node->tasks ? trace_advise_tasks(node->tasks) : NULL;
+		s->tasks[i] = node->tasks ? advise_tasks(node->tasks) : NULL;
 		if (!node_advise(&s->found, node, s->tasks[i], &why))
 			judged++;
 		else if (s->files->n > 1)
@@ -120,7 +516,7 @@ static int step_advise(const struct cmd *c, const struct args *a, struct step *s
 
 static void print_brief(const struct step *s)
 {
-	unsigned found = advise_found_count(&s->found);
+	unsigned found = found_count(&s->found);
 
 	for (const struct trace_advised_check *c = s->found.checks; c < s->found.checks + s->found.n; c++) {
 		if (c->advice.result != ADVICE_FOUND)
@@ -145,13 +541,13 @@ static int print_step(const struct step *s, unsigned number, struct err *e)
 	snprintf(what, sizeof(what), "%s%u node%s", judged, all, all == 1 ? "" : "s");
 	if (number)
 		putchar('\n');
-	return advise_found_print(&s->found, name, what, e);
+	return found_print(&s->found, name, what, e);
 }
 
 static json_t *step_json(const struct step *s)
 {
 	return json_pack("{s:s, s:i, s:f, s:o}", "step", s->files->name, "nodes", (int) s->found.nodes, "seconds",
-			 s->found.seconds, "checks", advise_found_json(&s->found));
+			 s->found.seconds, "checks", found_json(&s->found));
 }
 
 static int steps_advise(const struct cmd *c, const struct args *a, const struct step_files *files, unsigned n,

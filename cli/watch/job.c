@@ -10,7 +10,7 @@
 #include "step_files.h"
 #include "table.h"
 #include "trace/summary.h"
-#include "trace_advise.h"
+#include "advise.h"
 #include "trace_tree.h"
 
 struct args {
@@ -67,8 +67,8 @@ static int node_add(struct trace_summary *s, const struct job_file *files, unsig
 {
 	struct trace **traces = calloc(n, sizeof(*traces));
 	const char **names = calloc(n, sizeof(*names));
-	char *path = trace_tasks_path(files[0].path);
-	struct trace_tasks *tasks = path ? trace_advise_tasks(path) : NULL;
+	char *path = trace_path_beside(files[0].path, ".tasks");
+	struct trace_tasks *tasks = path ? advise_tasks(path) : NULL;
 	int rc = traces && names && path ? 0 : err_set(e, "out of memory");
 
 	for (unsigned i = 0; rc == 0 && i < n; i++) {

@@ -60,4 +60,41 @@ const char *player_phase(const struct player *p);
 #define PLAYER_WHEN (64 + TRACE_NAME)
 const char *player_when(const struct player *p, char text[static PLAYER_WHEN]);
 
+/* --- screen.c */
+
+/*
+ * A trace on the whole terminal: a box for each object of the tree, below that of what contains it, with its name, its
+ * value, and a bar from green over yellow to red relative to the greatest value at its level. As many levels as fit,
+ * unless the user folds others. screen.c is the
+ * only caller of ncurses.
+ */
+
+/* Is standard output a terminal that is large enough and known, and standard input one too? */
+bool screen_is_possible(void);
+
+/*
+ * Show the trace until the user quits, a signal ends it, or its recorder, if there is one, has ended (with an error, if
+ * the player stays). speed: seconds of the trace a second; INFINITY: each tick as soon as it is there. 0 or -1,
+ * with the terminal as before.
+ */
+int screen_run(struct player *p, double speed, struct err *e);
+
+/* --- top.c */
+
+struct top_request {
+	const char *metric, *level, *formulas;	/* level NULL: PU on a screen, trace_tree_level_shown in lines */
+	double speed;				/* screen_run */
+	bool from_start;			/* at the first tick instead of the last */
+	bool json;
+	bool stays;				/* screen_run */
+	int mode;				/* enum trace_mode */
+	const struct trace_phases *phases;	/* NULL: none; borrowed */
+};
+
+/*
+ * Show a trace on the terminal, or, where that is not possible, print the tree of each tick from there on, as a table
+ * or a line of JSON. recorder: a child that writes the trace, with whose end the display ends; 0: none. 0 or -1.
+ */
+int top_show(struct trace *t, const struct top_request *how, pid_t recorder, struct err *e);
+
 #endif

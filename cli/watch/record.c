@@ -2,8 +2,10 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "record.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <hwloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,11 +19,12 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cmd.h"
-#include "monitor/events.h"
-#include "monitor/recorder.h"
-#include "trace/phases.h"
+#include "monitor/counters.h"
+#include "monitor/source.h"
+#include "trace/writer.h"
 
 #define SECOND UINT64_C(1000000000)
+#define LIVE_NS 100000000u	/* no two blocks of a live trace in less time */
 
 struct args {
 	struct record_request record;
@@ -65,8 +68,6 @@ static const struct cmd_syntax syntax = {
 	CMD_COMMAND(record.command), NULL, check_together,
 };
 
-/* --- the command --- */
-
 static const char *default_output(pid_t pid)
 {
 	static char name[128];
@@ -79,10 +80,163 @@ static const char *default_output(pid_t pid)
 	return name;
 }
 
+/* --- what is recorded --- */
+
+/*
+ * Notes. One thread, which sleeps between two ticks; nothing is shared. Signals are blocked and read by a signalfd, so
+ * that a tick is never cut. The command is a child that waits at a pipe until its counters are open and knows nothing
+ * of them; whatever fails here ends the recording, never the command.
+ */
+struct recorder {
+	const char *output;
+	struct trace_head head;
+	struct trace_writer *writer;
+	struct counters counters;	/* of a process, */
+	struct pu_counters node;	/* or of all there are */
+	bool is_node, is_live;
+	struct sources sources;		/* where all PUs of the domain are ours */
+	hwloc_bitmap_t pus;
+	unsigned *cpus, ncpus;		/* of the trace's PUs */
+	uint64_t *values;
+	uint64_t begun, last, absent, flushed;	/* times, and values */
+};
+
+static void recorder_free(struct recorder *r)
+{
+	if (!r)
+		return;
+	counters_close(&r->counters);
+	pu_counters_close(&r->node);
+	sources_close(&r->sources);
+	hwloc_bitmap_free(r->pus);
+	trace_head_free(&r->head);
+	free(r->values);
+	free(r->cpus);
+	free(r);
+}
+
+/* What is counted, into the head. Who did not ask for a set does not miss what it lacks; who looks at a node does. */
+static int recorder_open(struct recorder *r, const struct record_request *how, pid_t pid, struct err *e)
+{
+	struct source_request sources = { .sets = how->set, .root = "", .pus = r->pus };
+	const struct monitor_event *const *events = r->is_node ? r->node.events : r->counters.events;
+	struct buf why = {0}, absent = {0};
+	int rc = r->is_node ? pu_counters_open(&r->node, how->set, r->cpus, r->ncpus, &why, e) :
+			      counters_open(&r->counters, pid, !how->pid, how->set, r->cpus, r->ncpus, e);
+
+	for (unsigned i = 0; i < r->ncpus; i++)
+		hwloc_bitmap_set(r->pus, r->cpus[i]);
+	if (rc == 0 && why.data)
+		log_warning("%s", why.data + strlen("; "));
+	if (rc == 0)
+		rc = monitor_events_head(events, r->is_node ? r->node.nevents : r->counters.nevents, &r->head, e) ||
+			sources_open(&r->sources, &sources, &r->head, &absent, e) ? -1 : 0;
+	if (rc == 0 && absent.data && strcasecmp(how->set, "sw"))
+		log_info("%s", absent.data + strlen("; "));
+	buf_free(&why);
+	buf_free(&absent);
+	return rc;
+}
+
+/*
+ * Prepare to count; no file is touched yet. The machine is the one that hwloc finds: in a Slurm job the job's part of
+ * the node. NULL on error.
+ */
+static struct recorder *recorder_new(const struct record_request *how, pid_t pid, struct err *e)
+{
+	struct recorder *r = calloc(1, sizeof(*r));
+
+	if (!r || !(r->pus = hwloc_bitmap_alloc())) {
+		free(r);
+		err_set(e, "out of memory");
+		return NULL;
+	}
+	r->output = how->output ? how->output : default_output(pid);
+	r->is_live = how->is_live;
+	r->is_node = !pid;
+	r->head.period = SECOND / how->hz;
+	gethostname(r->head.node, sizeof(r->head.node) - 1);
+	if (!trace_head_machine(&r->head, false, e) && (r->cpus = trace_head_cpus(&r->head, &r->ncpus, e)) &&
+	    !recorder_open(r, how, pid, e))
+		return r;
+	recorder_free(r);
+	return NULL;
+}
+
+/* Create the output; the time of the first tick begins. 0, or -1 with nothing left of it. */
+static int recorder_begin(struct recorder *r, struct err *e)
+{
+	int fd = trace_file_create(r->output, e);
+	struct err unheard;
+
+	if (fd < 0)
+		return -1;
+	r->head.start = clock_nanoseconds(CLOCK_REALTIME);
+	r->begun = r->last = clock_nanoseconds(CLOCK_MONOTONIC);
+	r->writer = trace_writer_new(fd, r->output, &r->head, e);
+	if (r->writer && (r->values = calloc(r->head.columns, sizeof(*r->values))))
+		return 0;
+	if (r->writer) {
+		err_set(e, "out of memory");
+		trace_writer_close(r->writer, &unheard);
+	}
+	trace_file_discard(r->output);
+	return -1;
+}
+
+/* Read the counters into one tick, of the time since the last. 0 or -1. */
+static int recorder_tick(struct recorder *r, struct err *e)
+{
+	uint64_t now = clock_nanoseconds(CLOCK_MONOTONIC);
+
+	assert(r->values && now >= r->last);
+	if (now == r->last)
+		return 0;
+	if (r->is_node)
+		pu_counters_read(&r->node, now - r->last, r->values);
+	else
+		r->absent += counters_read(&r->counters, r->values);
+	sources_read(&r->sources, &r->head, now - r->last, r->values);
+	r->last = now;
+	if (trace_writer_tick(r->writer, now - r->begun, r->values, e))
+		return -1;
+	if (!r->is_live || now - r->flushed < LIVE_NS)
+		return 0;
+	r->flushed = now;
+	return trace_writer_flush(r->writer, e);
+}
+
+/*
+ * One last tick, if the last one wrote well; then complete the file, log what it holds, free. A file without any tick
+ * is removed. 0 or -1.
+ */
+static int recorder_close(struct recorder *r, struct err *e)
+{
+	int rc = recorder_tick(r, e) || trace_writer_flush(r->writer, e) ? -1 : 0;
+	bool is_empty = trace_writer_is_empty(r->writer);
+
+	if (trace_writer_close(r->writer, e) || rc)
+		rc = -1;
+	if (is_empty)
+		trace_file_discard(r->output);
+	if (rc == 0) {
+		log_info("%s: recorded %u events of %u PUs for %.1f s", r->output, r->head.nevents, r->head.pus,
+			 (r->last - r->begun) * 1e-9);
+		if (r->absent)
+			log_warning("%s: %llu values are absent: their counters gave impossible values, or others used "
+				    "them", r->output, (unsigned long long) r->absent);
+	}
+	recorder_free(r);
+	return rc;
+}
+
+/* --- the command --- */
+
 /* The file of the phases that the command marks: beside the trace, whatever directory it changes to. NULL: none. */
 static char *phases_path(const struct record_request *r, pid_t pid)
 {
-	char *file = r->has_no_phases ? NULL : trace_phases_path(r->output ? r->output : default_output(pid));
+	const char *output = r->output ? r->output : default_output(pid);
+	char *file = r->has_no_phases ? NULL : trace_path_beside(output, ".phases");
 	char *folder, *path = NULL;
 
 	if (!file || *file == '/')
@@ -218,9 +372,9 @@ static bool wait_for_tick(const struct target *t, uint64_t until)
 }
 
 /* Tick until the process ends. A trace that cannot be written is given up with a warning; the process goes on. */
-static void record(struct recorder *r, uint64_t period, const struct target *t)
+static void record(struct recorder *r, const struct target *t)
 {
-	uint64_t next = clock_nanoseconds(CLOCK_MONOTONIC) + period;
+	uint64_t period = r->head.period, next = clock_nanoseconds(CLOCK_MONOTONIC) + period;
 	struct err e;
 	int rc = 0;
 
@@ -249,35 +403,23 @@ static int block_signals(void)
 	return signalfd(-1, &asked, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static struct recorder_request request_of(const struct record_request *r, pid_t pid)
-{
-	return (struct recorder_request){
-		.pid = pid, .waits_for_exec = !r->pid, .set = r->set, .period = SECOND / r->hz,
-		.output = r->output ? r->output : default_output(pid), .is_live = r->is_live,
-	};
-}
-
 static int record_process(const struct record_request *request, struct err *e)
 {
-	struct recorder_request how = request_of(request, request->pid);
+	struct recorder *r = recorder_new(request, request->pid, e);
 	struct target t = { .pid = request->pid };
-	struct recorder *r;
 
-	if (!(r = recorder_new(&how, e)))
-		return -1;
-	if (recorder_begin(r, e)) {
+	if (!r || recorder_begin(r, e)) {
 		recorder_free(r);
 		return -1;
 	}
 	t.signals = block_signals();
-	record(r, how.period, &t);
+	record(r, &t);
 	return 0;
 }
 
 static int record_command(const struct record_request *request, int *status, struct err *e)
 {
 	struct target t = { .is_child = true };
-	struct recorder_request how;
 	struct recorder *r;
 	struct child child = {0};
 
@@ -285,12 +427,11 @@ static int record_command(const struct record_request *request, int *status, str
 		return -1;
 	t.pid = child.pid;
 	t.signals = block_signals();
-	how = request_of(request, t.pid);
-	r = recorder_new(&how, e);
+	r = recorder_new(request, t.pid, e);
 	/* A trace is worth its file only if the command runs. */
 	if (child_go(&child, request)) {
 		if (r && recorder_begin(r, e) == 0) {
-			record(r, how.period, &t);
+			record(r, &t);
 			r = NULL;
 		} else {
 			log_warning("not recorded: %s", e->text);

@@ -16,7 +16,8 @@ struct record_request {
 	struct cmd_words command;	/* n 0: none, but pid */
 	unsigned pid, hz;
 	const char *set, *output;	/* output NULL: a file named after the step or the process */
-	bool is_live;			/* monitor/recorder.h */
+	/* Write each tick within 0.1 s, for readers that follow the trace, not 60 together: several times the bytes. */
+	bool is_live;
 	bool has_no_phases;		/* no file for the phases of libtopiary_phase beside the trace */
 };
 

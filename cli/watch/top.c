@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "top.h"
+#include "player.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,19 +15,16 @@
 #include "base/log.h"
 #include "cmd.h"
 #include "record.h"
-#include "screen.h"
-#include "top_feed.h"
 #include "top_job.h"
-#include "trace/json.h"
+#include "trace/view.h"
 #include "trace/writer.h"
-#include "trace_show.h"
 
 #define POLL_US 50000u
 
 struct args {
 	struct record_request record;	/* its command may be a trace, a job or a node */
 	struct top_request show;
-	const char *feed;		/* top_feed.h */
+	const char *feed;		/* top_job.h */
 };
 
 /* What is shown while a child records it. */
@@ -143,7 +140,7 @@ static int print_tick(const struct player *p, bool json, struct err *e)
 
 	if (json)
 		return print_json(p, e);
-	if (trace_show_tree(&p->tree, player_when(p, when), e))
+	if (trace_tree_print(&p->tree, player_when(p, when), e))
 		return -1;
 	putchar('\n');
 	return fflush(stdout) ? err_set(e, "cannot write to standard output") : 0;
@@ -173,7 +170,7 @@ static int print_ticks(struct player *p, bool json, struct err *e)
 int top_show(struct trace *t, const struct top_request *how, pid_t recorder, struct err *e)
 {
 	bool on_screen = !how->json && screen_is_possible();
-	const char *level = how->level ? how->level : on_screen ? "PU" : trace_show_level(&t->head);
+	const char *level = how->level ? how->level : on_screen ? "PU" : trace_tree_level_shown(&t->head);
 	struct trace_tree_request wanted = { how->metric, level, how->mode, {0} };
 	struct player p = {0};
 	int rc = -1;

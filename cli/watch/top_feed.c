@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "top_feed.h"
+#include "top_job.h"
 
 #include <ctype.h>
 #include <errno.h>

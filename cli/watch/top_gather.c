@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "top_gather.h"
+#include "top_job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/printable.h"
-#include "top_feed.h"
 #include "trace/join.h"
 #include "trace/writer.h"
 

@@ -14,7 +14,6 @@
 #include "base/log.h"
 #include "doctor/doctor.h"
 #include "shape/hostset.h"
-#include "top_gather.h"
 
 #define STEP_NAME "topiary-top"	/* of the readers' step: not shown itself */
 #define STEPS_MAX 32u		/* of a job, the newest */

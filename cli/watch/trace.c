@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "cmd.h"
 #include "table.h"
 #include "trace/export.h"
 #include "trace/formula.h"
-#include "trace/json.h"
 #include "trace/reader.h"
 #include "trace/view.h"
-#include "top.h"
-#include "trace_advise.h"
-#include "trace_html.h"
-#include "trace_phases.h"
-#include "trace_show.h"
+#include "player.h"
+#include "advise.h"
 
 #define VERBS "summary, phases, show, replay, html, advise or export"
 
@@ -179,6 +177,123 @@ static struct trace_view *view_make(const struct args *a, const struct trace *t,
 	return v;
 }
 
+/* --- phases that the program named, in the file beside the trace --- */
+
+static struct trace_phases *phases_read(const struct trace *t, const char *path, bool is_optional, struct err *e)
+{
+	char *file = trace_path_beside(path, ".phases");
+	struct trace_phases *p = NULL;
+
+	if (!file)
+		err_set(e, "out of memory");
+	else if (access(file, F_OK) && errno == ENOENT && !is_optional)
+		err_set(e, "%s: %s: the program named no phase, topiary_phase(3)", file, strerror(ENOENT));
+	else if (access(file, F_OK) == 0 && (p = trace_phases_read(file, t, e)) && p->left_out)
+		log_warning("%s: %llu lines are left out: they are incomplete, or there are more than %u names", file,
+			    (unsigned long long) p->left_out, TRACE_PHASES_MAX);
+	free(file);
+	return p;
+}
+
+/* Those of the file. NULL: there is none, or there is an error, which is a warning. */
+static struct trace_phases *phases_beside(const struct trace *t, const char *path)
+{
+	struct err e = {""};
+	struct trace_phases *p = phases_read(t, path, true, &e);
+
+	if (!p && *e.text)
+		log_warning("%s", e.text);
+	return p;
+}
+
+/* Leave the ticks of a phase in the trace. */
+static int phases_choose(struct trace *t, const char *path, const char *phase, bool is_joined, struct err *e)
+{
+	struct trace_phases *p = phases_read(t, path, false, e);
+	int at = p ? trace_phases_find(p, phase) : -1, rc = -1;
+
+	if (p && at < 0)
+		err_set(e, "no phase '%s'; `topiary trace phases` lists them", phase);
+	else if (p)
+		rc = trace_phases_restrict(p, at, t, is_joined, e);
+	trace_phases_free(p);
+	return rc;
+}
+
+
+static const struct table_column phase_columns[] = {
+	{ "PHASE", TABLE_LEFT }, { "PROCESSES", TABLE_RIGHT }, { "TIMES", TABLE_RIGHT }, { "MARKS", TABLE_RIGHT },
+	{ "SECONDS", TABLE_RIGHT }, { "LEAST", TABLE_RIGHT }, { "GREATEST", TABLE_RIGHT }, { "TICKS", TABLE_RIGHT },
+	{0},
+};
+
+static json_t *phase_json(const struct trace_phase *x, int64_t ticks)
+{
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I}", "phase", x->name, "depth",
+			 (json_int_t) x->depth, "processes", (json_int_t) x->processes, "times", (json_int_t) x->times,
+			 "marks", (json_int_t) x->marks, "seconds", x->seconds / x->processes, "least", x->least,
+			 "greatest", x->greatest, "ticks", (json_int_t) ticks);
+}
+
+static int phases_json(const struct trace *t, const struct trace_phases *p, const int64_t *ticks, struct err *e)
+{
+	json_t *rows = json_array();
+
+	for (unsigned i = 0; i < p->n; i++)
+		json_array_append_new(rows, phase_json(&p->list[i], ticks[i]));
+	return cmd_print_new(json_pack("{s:s, s:I, s:f, s:I, s:o}", "node", t->head.node, "processes",
+				       (json_int_t) p->processes, "seconds", t->end * 1e-9, "ticks",
+				       (json_int_t) t->ticks, "phases", rows), e);
+}
+
+/* Times are a process's: the mean, and those of the processes that have least and most. */
+static int phases_table(const struct trace *t, const struct trace_phases *p, const int64_t *ticks, struct err *e)
+{
+	struct table *table = table_new(phase_columns);
+
+	for (unsigned i = 0; i < p->n; i++) {
+		const struct trace_phase *x = &p->list[i];
+
+		table_cell(table, "%*s%s", 2 * (int) x->depth, "", x->name);
+		table_cell(table, "%u", x->processes);
+		table_cell(table, "%llu", (unsigned long long) x->times);
+		table_cell(table, "%llu", (unsigned long long) x->marks);
+		table_cell(table, "%.3f", x->seconds / x->processes);
+		table_cell(table, "%.3f", x->least);
+		table_cell(table, "%.3f", x->greatest);
+		table_cell(table, "%lld", (long long) ticks[i]);
+	}
+	printf("%s: %u processes, %llu ticks in %.1f s\n\n", *t->head.node ? t->head.node : "node", p->processes,
+	       (unsigned long long) t->ticks, t->end * 1e-9);
+	return table_finish(table, e);
+}
+
+static int count_ticks(const struct trace *t, const struct trace_phases *p, int64_t *counts, struct err *e)
+{
+	struct trace_interval *ticks = trace_intervals(t, e);
+	bool *is_in = calloc(t->ticks + 1, sizeof(*is_in));
+	int rc = ticks ? is_in ? 0 : err_set(e, "out of memory") : -1;
+
+	for (unsigned i = 0; rc == 0 && i < p->n; i++)
+		if ((counts[i] = trace_phases_ticks(p, i, ticks, t->ticks, is_in)) < 0)
+			rc = err_set(e, "out of memory");
+	free(is_in);
+	free(ticks);
+	return rc;
+}
+
+static int run_phases(const struct args *a, struct trace *t, struct err *e)
+{
+	struct trace_phases *p = phases_read(t, a->words.list[1], false, e);
+	int64_t ticks[TRACE_PHASES_MAX];
+	int rc = p ? count_ticks(t, p, ticks, e) : -1;
+
+	if (rc == 0)
+		rc = a->format == TRACE_JSON ? phases_json(t, p, ticks, e) : phases_table(t, p, ticks, e);
+	trace_phases_free(p);
+	return rc;
+}
+
 /* --- summary --- */
 
 static const struct table_column columns[] = {
@@ -265,23 +380,53 @@ static int run_summary(const struct args *a, struct trace *t, struct err *e)
 	return rc;
 }
 
-static int run_phases(const struct args *a, struct trace *t, struct err *e)
+/* The values at a time; the average if it is NAN. All ticks count for the greatest ones. */
+static int tree_read(struct trace_tree *t, const struct trace *from, double at, char *when, size_t size, struct err *e)
 {
-	return trace_phases_print(t, a->words.list[1], a->format == TRACE_JSON, e);
+	bool is_found = isnan(at);
+	struct trace_block b = {0};
+	int rc = 0;
+
+	snprintf(when, size, "average of %.1f s", from->end * 1e-9);
+	for (unsigned i = 0; rc == 0 && i < from->nblocks; i++) {
+		rc = trace_tree_read(t, from, i, &b, e);
+		for (unsigned k = 0; rc == 0 && !is_found && k < b.n; k++) {
+			if (b.times[k] * 1e-9 < at)
+				continue;
+			is_found = true;
+			trace_tree_tick(t, &b, k);
+			snprintf(when, size, "from %.3f to %.3f s", (k ? b.times[k - 1] : b.begin) * 1e-9,
+				 b.times[k] * 1e-9);
+		}
+	}
+	trace_block_free(&b);
+	if (rc == 0 && !is_found)
+		rc = err_set(e, "nothing at %.3f s: the trace ends at %.3f s", at, from->end * 1e-9);
+	for (; rc == 0 && isnan(at) && t; t = t->beside)
+		for (unsigned l = 0; l < t->n; l++)
+			for (unsigned i = 0; i < t->levels[l].level->n; i++)
+				t->levels[l].value[i] = trace_unit_statistics(&t->unit, t->view, l, i).average;
+	return rc;
 }
 
 static int run_show(const struct args *a, struct trace *t, struct err *e)
 {
-	struct trace_tree_request how = { a->metric, a->level, a->mode, {0} };
-	int rc = trace_tree_formulas(a->formulas, &t->head, &how.formulas, e) || trace_show(t, &how, a->at, e) ? -1 : 0;
+	const char *level = a->level ? a->level : trace_tree_level_shown(&t->head);
+	struct trace_tree_request how = { a->metric, level, a->mode, {0} };
+	struct trace_tree tree = {0};
+	char when[64];
+	int rc = trace_tree_formulas(a->formulas, &t->head, &how.formulas, e) ||
+		trace_tree_make(&tree, &t->head, &how, e) || tree_read(&tree, t, a->at, when, sizeof(when), e) ||
+		trace_tree_print(&tree, when, e) ? -1 : 0;
 
+	trace_tree_free(&tree);
 	formula_list_free(&how.formulas);
 	return rc;
 }
 
 static int run_replay(const struct args *a, struct trace *t, struct err *e)
 {
-	struct trace_phases *phases = trace_phases_beside(t, a->words.list[1]);
+	struct trace_phases *phases = phases_beside(t, a->words.list[1]);
 	struct top_request how = { a->metric, a->level, a->formulas, a->speed > 0 ? a->speed : 1, true,
 				   a->format == TRACE_JSON, false, a->mode, phases };
 	int rc = top_show(t, &how, 0, e);
@@ -293,7 +438,7 @@ static int run_replay(const struct args *a, struct trace *t, struct err *e)
 static int run_html(const struct args *a, struct trace *t, struct err *e)
 {
 	struct trace_tree_request how = { a->metric, a->level ? a->level : "PU", TRACE_RATE, {0} };
-	struct trace_phases *phases = trace_phases_beside(t, a->words.list[1]);
+	struct trace_phases *phases = phases_beside(t, a->words.list[1]);
 	int rc = trace_tree_formulas(a->formulas, &t->head, &how.formulas, e);
 
 	if (rc == 0)
@@ -326,7 +471,7 @@ static int run_advise(const struct args *a, struct trace *t, struct err *e)
 static int run_export(const struct args *a, struct trace *t, struct err *e)
 {
 	struct trace_view *v = view_make(a, t, NULL, e);
-	int rc = v ? trace_export(t, v, a->format ? (enum trace_format) a->format : TRACE_CSV, stdout, e) : -1;
+	int rc = v ? trace_export(t, v, NULL, a->format ? (enum trace_format) a->format : TRACE_CSV, stdout, e) : -1;
 
 	trace_view_free(v);
 	return rc;
@@ -348,7 +493,7 @@ int cmd_trace(struct cmd *c, int argc, char **argv, struct err *e)
 		a.format = TRACE_JSON;
 	if (!(t = trace_open(a.words.list[1], e)))
 		return -1;
-	rc = a.phase ? trace_phases_choose(t, a.words.list[1], a.phase, !a.verb->has_times, e) : 0;
+	rc = a.phase ? phases_choose(t, a.words.list[1], a.phase, !a.verb->has_times, e) : 0;
 	if (rc == 0)
 		rc = a.verb->run(&a, t, e);
 	if (rc && (a.verb->run != run_advise || a.phase))

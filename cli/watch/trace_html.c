@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "trace_html.h"
+#include "trace_tree.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -2,6 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "trace_tree.h"
 
+#include <langinfo.h>
+#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -350,4 +352,78 @@ void trace_tree_cell(struct table *table, double x)
 	char text[TRACE_NUMBER];
 
 	table_cell(table, "%s", trace_tree_number(x, text));
+}
+
+/* --- as a table --- */
+
+#define BAR 24			/* columns of the longest */
+
+/* Of the user's locale: batch jobs have C, and what shows their output may know no other characters. */
+static bool is_utf8(void)
+{
+	locale_t user = newlocale(LC_CTYPE_MASK, "", 0);
+	bool found = user && !strcmp(nl_langinfo_l(CODESET, user), "UTF-8");
+
+	if (user)
+		freelocale(user);
+	return found;
+}
+
+/* Green, yellow and red thirds, in characters that are a full and a half column wide. */
+static void bar_cell(struct table *table, double part)
+{
+	const char *full = is_utf8() ? "\u2588" : "#", *half = is_utf8() ? "\u258c" : "-";
+	unsigned halves = lround(part * BAR * 2);
+	struct buf bar = {0};
+
+	for (unsigned i = 0; i < halves / 2; i++)
+		buf_puts(&bar, full);
+	if (halves % 2)
+		buf_puts(&bar, half);
+	table_cell(table, "%.*s", (int) bar.len, bar.len ? bar.data : "");
+	table_colour(table, part > 2 / 3. ? COLOUR_RED : part > 1 / 3. ? COLOUR_YELLOW : COLOUR_GREEN);
+	buf_free(&bar);
+}
+
+static void add_row(struct table *table, const struct trace_tree *t, const struct trace_tree_row *r)
+{
+	struct trace_statistics s = trace_unit_statistics(&t->unit, t->view, r->level, r->object);
+	struct buf name = {0};
+
+	buf_printf(&name, "%*s", 2 * r->depth, "");
+	trace_tree_name(t, r, &name);
+	table_cell(table, "%s", name.data ? name.data : "");
+	buf_free(&name);
+	trace_tree_cell(table, trace_tree_value(t, r));
+	trace_tree_cell(table, s.min);
+	trace_tree_cell(table, s.max);
+	for (const struct trace_tree *b = t->beside; b; b = b->beside)
+		trace_tree_cell(table, trace_tree_value_of(b, t, r));
+	bar_cell(table, trace_tree_part(t, r));
+}
+
+int trace_tree_print(const struct trace_tree *t, const char *when, struct err *e)
+{
+	struct table_column columns[4 + TRACE_TREE_METRICS + 1] = {
+		{ "OBJECT", TABLE_LEFT }, { "VALUE", TABLE_RIGHT }, { "MIN", TABLE_RIGHT }, { "MAX", TABLE_RIGHT },
+	};
+	struct buf title = {0};
+	struct table *table;
+	unsigned n = 4;
+
+	for (const struct trace_tree *b = t->beside; b; b = b->beside)
+		columns[n++] = (struct table_column){ b->metric, TABLE_RIGHT };
+	columns[n] = (struct table_column){ "OF THE GREATEST AT ITS LEVEL", TABLE_LEFT };
+	table = table_new(columns);
+	trace_tree_title(t, &title);
+	printf("%s: %s, %s\n\n", *t->head->node ? t->head->node : "node", title.failed ? "" : title.data, when);
+	buf_free(&title);
+	for (unsigned i = 0; i < t->nrows; i++)
+		add_row(table, t, &t->rows[i]);
+	return table_finish(table, e);
+}
+
+const char *trace_tree_level_shown(const struct trace_head *h)
+{
+	return trace_head_level(h, "L3Cache") >= 0 ? "L3Cache" : trace_head_level(h, "Core") >= 0 ? "Core" : "PU";
 }

@@ -5,13 +5,13 @@
 
 #include "table.h"
 #include "trace/formula.h"
+#include "trace/phases.h"
 #include "trace/reader.h"
-#include "trace/unit.h"
 #include "trace/view.h"
 
 /*
  * The hardware tree of a trace with one metric: which objects are shown and in which order, their values at a tick, and
- * the greatest value so far at each level, which bars and colours are relative to. For trace_show.c.
+ * the greatest value so far at each level, which bars and colours are relative to.
  */
 #define TRACE_TREE_SAME 8
 #define TRACE_TREE_METRICS 4		/* at most, of a box */
@@ -83,5 +83,22 @@ double trace_tree_part(const struct trace_tree *t, const struct trace_tree_row *
 #define TRACE_NUMBER 16
 const char *trace_tree_number(double x, char text[static TRACE_NUMBER]);
 void trace_tree_cell(struct table *table, double x);
+
+/*
+ * Print it on standard output: a row for each object, with the metric of what is below it, its minimum and maximum, and
+ * a bar relative to the greatest value of any object of the level at any tick. A level whose objects have the same PUs
+ * as those of the level above shares their rows. when: what the values are of, for the title. 0 or -1.
+ */
+int trace_tree_print(const struct trace_tree *t, const char *when, struct err *e);
+/* The level that a table ends at unless the user wants another. */
+const char *trace_tree_level_shown(const struct trace_head *h);
+
+/*
+ * Write a trace as one page of HTML to standard output: its tree as nested boxes with values and bars, a slider over
+ * time, all metrics or the one wanted, down to a level. Nothing is loaded from elsewhere. As many ticks are added up as
+ * keep the page below 5 MB. phases: NULL: none. 0 or -1. (trace_html.c)
+ */
+int trace_html(const struct trace *t, const struct trace_tree_request *how, const struct trace_phases *phases,
+	       struct err *e);
 
 #endif

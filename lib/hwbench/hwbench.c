@@ -2,12 +2,271 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "hwbench/hwbench.h"
 
+#include <limits.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "hwbench/hwbench_parts.h"
+#include "base/clock.h"
+
+/* --- teams: threads, each on a core of its own, that do the same thing at the same time --- */
+
+struct team_member {
+	hwloc_obj_t core;		/* its first PU is used */
+	void *memory;			/* the member's own */
+	size_t bytes;
+	double rate;			/* set: of bytes, or whatever the work counts, a second */
+};
+
+/* One round of work; returns what it counts. */
+typedef uint64_t team_work_t(const struct team_member *m);
+
+struct team {
+	hwloc_topology_t topology;
+	team_work_t *work;
+	double seconds;
+	unsigned n;
+	atomic_uint begun, finished;
+	atomic_bool is_failed;
+};
+
+struct team_thread {
+	struct team *team;
+	struct team_member *member;
+	pthread_t thread;
+};
+
+/* Binds the calling thread to the first PU of a core. 0, or -1. */
+static int team_bind(hwloc_topology_t t, hwloc_obj_t core)
+{
+	hwloc_bitmap_t one = hwloc_bitmap_dup(core->cpuset);
+	int rc;
+
+	if (!one)
+		return -1;
+	hwloc_bitmap_singlify(one);
+	rc = hwloc_set_cpubind(t, one, HWLOC_CPUBIND_THREAD);
+	hwloc_bitmap_free(one);
+	return rc;
+}
+
+/* The first NUMA node that a core is local to, or NULL. */
+static hwloc_obj_t team_numa(hwloc_topology_t t, hwloc_obj_t core)
+{
+	for (hwloc_obj_t o = NULL; (o = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_NUMANODE, o));)
+		if (hwloc_bitmap_isincluded(core->cpuset, o->cpuset))
+			return o;
+	return NULL;
+}
+
+static void *thread_run(void *user)
+{
+	struct team_thread *thread = user;
+	struct team *team = thread->team;
+	struct team_member *m = thread->member;
+	double from, until;
+	uint64_t done = 0;
+
+	if (team_bind(team->topology, m->core))
+		atomic_store(&team->is_failed, true);
+	team->work(m);
+	atomic_fetch_add(&team->begun, 1);
+	while (atomic_load(&team->begun) < team->n)
+		team->work(m);
+	from = clock_now();
+	do
+		done += team->work(m);
+	while ((until = clock_now()) < from + team->seconds);
+	m->rate = done / (until - from);
+	atomic_fetch_add(&team->finished, 1);
+	while (atomic_load(&team->finished) < team->n)
+		team->work(m);
+	return NULL;
+}
+
+/*
+ * All members repeat the work for at least so many seconds: as long as one of them has not begun or not finished its
+ * time, all others go on, so that the rates are those beside each other. 0, or -1 with an error.
+ */
+static int team_run(hwloc_topology_t t, struct team_member *members, unsigned n, team_work_t *work, double seconds,
+		    struct err *e)
+{
+	struct team team = { .topology = t, .work = work, .seconds = seconds, .n = n };
+	struct team_thread *threads = calloc(n, sizeof(*threads));
+	unsigned started = 0;
+	int rc = 0;
+
+	if (!threads)
+		return err_set(e, "out of memory");
+	for (; started < n && rc == 0; started += rc == 0) {
+		threads[started] = (struct team_thread){ &team, &members[started], 0 };
+		rc = pthread_create(&threads[started].thread, NULL, thread_run, &threads[started]);
+	}
+	/* Those that run wait for the others. */
+	atomic_fetch_add(&team.begun, n - started);
+	atomic_fetch_add(&team.finished, n - started);
+	for (unsigned i = 0; i < started; i++)
+		pthread_join(threads[i].thread, NULL);
+	free(threads);
+	if (rc)
+		return err_set(e, "cannot start %u threads: %s", n, strerror(rc));
+	return team.is_failed ? err_set(e, "cannot bind a thread to a core") : 0;
+}
+
+/* --- handover of a cache line --- */
+
+#define ROUNDS 1000u	/* between two looks at the clock */
+#define SPINS 1000000u	/* without an answer: the other core has something else to do */
+#define HANDOVER_PAIRS 5u
+
+struct handover {
+	hwloc_topology_t topology;
+	hwloc_obj_t from, to;
+	double seconds, best;		/* best: of a round trip */
+	_Alignas(128) atomic_uint line;
+	_Alignas(128) atomic_bool is_over;
+};
+
+static hwloc_obj_t domain_of(hwloc_topology_t t, hwloc_obj_t core, enum level level)
+{
+	static const hwloc_obj_type_t types[LEVEL_COUNT] = {
+		[LEVEL_PACKAGE] = HWLOC_OBJ_PACKAGE, [LEVEL_DIE] = HWLOC_OBJ_DIE, [LEVEL_L3] = HWLOC_OBJ_L3CACHE,
+		[LEVEL_L2] = HWLOC_OBJ_L2CACHE, [LEVEL_CORE] = HWLOC_OBJ_CORE,
+	};
+
+	if (level == LEVEL_CORE)
+		return core;
+	return level == LEVEL_NUMA ? team_numa(t, core) : hwloc_get_ancestor_obj_by_type(t, types[level], core);
+}
+
+static enum level first_difference(hwloc_topology_t t, hwloc_obj_t a, hwloc_obj_t b)
+{
+	for (enum level level = LEVEL_PACKAGE; level < LEVEL_CORE; level++)
+		if (domain_of(t, a, level) != domain_of(t, b, level))
+			return level;
+	return LEVEL_CORE;
+}
+
+/* Waits until the line has a value; false when it is over. */
+static bool wait_for(struct handover *h, unsigned value)
+{
+	for (unsigned spins = 0; atomic_load_explicit(&h->line, memory_order_acquire) != value; spins++) {
+		if (spins < SPINS)
+			continue;
+		spins = 0;
+		if (atomic_load(&h->is_over))
+			return false;
+	}
+	return true;
+}
+
+static void *answer(void *user)
+{
+	struct handover *h = user;
+
+	team_bind(h->topology, h->to);
+	for (unsigned i = 1; wait_for(h, i); i += 2)
+		atomic_store_explicit(&h->line, i + 1, memory_order_release);
+	return NULL;
+}
+
+static void *ask(void *user)
+{
+	struct handover *h = user;
+	double end;
+	unsigned value = 0;
+
+	team_bind(h->topology, h->from);
+	for (end = clock_now() + h->seconds; clock_now() < end;) {
+		double from = clock_now(), took;
+
+		for (unsigned i = 0; i < ROUNDS; i++, value += 2) {
+			atomic_store_explicit(&h->line, value + 1, memory_order_release);
+			wait_for(h, value + 2);
+		}
+		took = (clock_now() - from) / ROUNDS;
+		h->best = !h->best || took < h->best ? took : h->best;
+	}
+	atomic_store(&h->is_over, true);
+	return NULL;
+}
+
+/* How long two cores take to pass a cache line to each other, one way. 0, or -1 with an error. */
+static int handover_pair(hwloc_topology_t t, hwloc_obj_t from, hwloc_obj_t to, double seconds, double *out,
+			 struct err *e)
+{
+	struct handover h = { .topology = t, .from = from, .to = to, .seconds = seconds };
+	pthread_t threads[2];
+	int rc = pthread_create(&threads[0], NULL, answer, &h);
+
+	if (rc)
+		return err_set(e, "cannot start a thread: %s", strerror(rc));
+	rc = pthread_create(&threads[1], NULL, ask, &h);
+	if (rc)
+		atomic_store(&h.is_over, true);
+	else
+		pthread_join(threads[1], NULL);
+	pthread_join(threads[0], NULL);
+	if (rc)
+		return err_set(e, "cannot start a thread: %s", strerror(rc));
+	*out = h.best / 2;
+	return 0;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	double x = *(const double *) a, y = *(const double *) b;
+
+	return (x > y) - (x < y);
+}
+
+/* Pairs that begin at cores all over the node: the first other core that differs first at this level. */
+static unsigned pairs_find(hwloc_topology_t t, enum level level, hwloc_obj_t pairs[static HANDOVER_PAIRS][2])
+{
+	unsigned cores = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE), n = 0, last = UINT_MAX;
+
+	for (unsigned i = 0; i < HANDOVER_PAIRS; i++) {
+		unsigned first = (unsigned long) i * cores / HANDOVER_PAIRS;
+		hwloc_obj_t a = hwloc_get_obj_by_type(t, HWLOC_OBJ_CORE, first), b = NULL;
+
+		if (first == last)
+			continue;
+		last = first;
+		while ((b = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_CORE, b)))
+			if (b != a && first_difference(t, a, b) == level)
+				break;
+		if (!b)
+			continue;
+		pairs[n][0] = a;
+		pairs[n++][1] = b;
+	}
+	return n;
+}
+
+/*
+ * The same of pairs that are first in different domains of the level, from the node inwards: of at most HANDOVER_PAIRS
+ * pairs, which share the time. 0, or -1 with an error.
+ */
+static int handover_measure(hwloc_topology_t t, enum level level, double seconds, struct hwbench_handover *out,
+			    struct err *e)
+{
+	hwloc_obj_t pairs[HANDOVER_PAIRS][2];
+	double times[HANDOVER_PAIRS];
+
+	out->pairs = pairs_find(t, level, pairs);
+	for (unsigned i = 0; i < out->pairs; i++)
+		if (handover_pair(t, pairs[i][0], pairs[i][1], seconds / out->pairs, &times[i], e))
+			return -1;
+	qsort(times, out->pairs, sizeof(*times), by_time);
+	out->seconds = out->pairs ? times[out->pairs / 2] : 0;
+	return 0;
+}
+
+/* --- what a node takes --- */
 
 #define LINE 64u		/* bytes */
 #define MIB ((size_t) 1 << 20)

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
- * Copyright (C) 2026 The Topiary authors */
+ * Copyright (C) 2026 The Topiary authors
+ *
+ * Notes. One thread reads what it has opened; nothing is shared, and nothing locks. Descriptors are limited by
+ * RLIMIT_NOFILE, which opening raises: PUs times events, of a process times its threads. A job that counts events
+ * itself comes first: the kernel puts groups on the hardware as a whole or not at all, and says nothing of it, so that
+ * ours are watched at each reading and closed where they do not fit.
+ */
 #include "monitor/counters.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -16,33 +23,80 @@
 #include "base/log.h"
 #include "trace/block.h"
 
-#define SPARE_FILES 64u		/* descriptors beside the counters' */
+#define SPARE_FILES 256u	/* descriptors beside the counters' */
 #define PROCESS_GENERAL 4u	/* general counters; Intel has as many for a thread of two on a core */
+#define OFFLINE UINT64_MAX
 
-static int event_open(const struct monitor_event *event, pid_t task, unsigned cpu, bool waits_for_exec, bool kernel)
+static int event_open(struct perf_event_attr a, const struct monitor_event *event, pid_t task, unsigned cpu, int group)
 {
-	struct perf_event_attr a = {
-		.size = sizeof(a),
-		.type = event->type,
-		.config = event->config,
-		.inherit = 1,
-		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
-		.disabled = waits_for_exec,
-		.enable_on_exec = waits_for_exec,
-		.exclude_kernel = !kernel,
-		.exclude_hv = 1,
-	};
-
-	return syscall(SYS_perf_event_open, &a, task, (int) cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	a.size = sizeof(a);
+	a.type = event->type;
+	a.config = event->config;
+	a.read_format |= PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	return syscall(SYS_perf_event_open, &a, task, (int) cpu, group, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* With the kernel's part where that is allowed, else without it. */
-static int event_open_allowed(const struct monitor_event *event, pid_t task, unsigned cpu, bool waits_for_exec)
+static int raise_file_limit(size_t counters, struct err *e)
 {
-	int fd = event_open(event, task, cpu, waits_for_exec, true);
+	struct rlimit limit;
 
-	if (fd < 0 && (errno == EACCES || errno == EPERM) && !event->in_kernel)
-		fd = event_open(event, task, cpu, waits_for_exec, false);
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return err_set(e, "limit of open files: %s", strerror(errno));
+	if (limit.rlim_cur >= counters + SPARE_FILES)
+		return 0;
+	limit.rlim_cur = limit.rlim_max;
+	if (limit.rlim_max < counters + SPARE_FILES || setrlimit(RLIMIT_NOFILE, &limit))
+		return err_set(e, "%zu counters are needed (PUs x events, of a process x its threads), and the limit "
+			       "of open files is %llu (ulimit -Hn; LimitNOFILE of a service)", counters,
+			       (unsigned long long) limit.rlim_max);
+	return 0;
+}
+
+static struct counter *counters_new(size_t n)
+{
+	struct counter *all = calloc(n, sizeof(*all));
+
+	for (size_t i = 0; all && i < n; i++)
+		all[i].fd = -1;
+	return all;
+}
+
+static void counters_free(struct counter *all, size_t n)
+{
+	for (size_t i = 0; all && i < n; i++)
+		if (all[i].fd >= 0)
+			close(all[i].fd);
+	free(all);
+}
+
+int monitor_events_head(const struct monitor_event *const *events, unsigned n, struct trace_head *h, struct err *e)
+{
+	struct trace_event *all = array_append(h->events, h->nevents, n);
+
+	if (!all)
+		return err_set(e, "out of memory");
+	for (unsigned i = 0; i < n; i++) {
+		all[i].level = trace_head_level(h, "PU");
+		snprintf(all[i].name, sizeof(all[i].name), "%s", events[i]->name);
+		snprintf(all[i].unit, sizeof(all[i].unit), "%s", events[i]->unit);
+	}
+	return 0;
+}
+
+/* --- of a process --- */
+
+/* With the kernel's part where that is allowed, else without it. */
+static int task_event_open(const struct monitor_event *event, pid_t task, unsigned cpu, bool waits_for_exec)
+{
+	struct perf_event_attr a = {
+		.inherit = 1, .disabled = waits_for_exec, .enable_on_exec = waits_for_exec, .exclude_hv = 1,
+	};
+	int fd = event_open(a, event, task, cpu, -1);
+
+	if (fd < 0 && (errno == EACCES || errno == EPERM) && !event->in_kernel) {
+		a.exclude_kernel = 1;
+		fd = event_open(a, event, task, cpu, -1);
+	}
 	return fd;
 }
 
@@ -55,7 +109,7 @@ struct openable {
 static int can_open(void *user, const struct monitor_event *event)
 {
 	const struct openable *o = user;
-	int fd = event_open_allowed(event, o->pid, o->cpu, true);
+	int fd = task_event_open(event, o->pid, o->cpu, true);
 
 	if (fd >= 0)
 		close(fd);
@@ -116,36 +170,6 @@ static pid_t *threads_of(pid_t pid, unsigned *n, struct err *e)
 	return all;
 }
 
-static int raise_file_limit(size_t counters, struct err *e)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return err_set(e, "limit of open files: %s", strerror(errno));
-	if (limit.rlim_cur >= counters + SPARE_FILES)
-		return 0;
-	limit.rlim_cur = limit.rlim_max;
-	if (limit.rlim_max < counters + SPARE_FILES || setrlimit(RLIMIT_NOFILE, &limit))
-		return err_set(e,
-			       "%zu counters are needed (threads x PUs x events), and the limit of open files is %llu "
-			       "(ulimit -Hn)",
-			       counters, (unsigned long long) limit.rlim_max);
-	return 0;
-}
-
-/* A thread that ended meanwhile counts nothing. */
-static int open_task(struct counters *c, struct counter *at, pid_t task, bool waits_for_exec, struct err *e)
-{
-	for (unsigned p = 0; p < c->ncpus; p++)
-		for (unsigned i = 0; i < c->nevents; i++, at++) {
-			at->fd = event_open_allowed(c->events[i], task, c->cpus[p], waits_for_exec);
-			if (at->fd < 0 && errno != ESRCH)
-				return err_set(e, "perf_event_open of %s on PU %u: %s", c->events[i]->name, c->cpus[p],
-					       strerror(errno));
-		}
-	return 0;
-}
-
 int counters_open(struct counters *c, pid_t pid, bool waits_for_exec, const char *set, const unsigned *cpus,
 		  unsigned ncpus, struct err *e)
 {
@@ -160,15 +184,22 @@ int counters_open(struct counters *c, pid_t pid, bool waits_for_exec, const char
 	n = (size_t) c->ntasks * ncpus * c->nevents;
 	if (raise_file_limit(n, e))
 		goto out;
-	if (!(c->all = calloc(n, sizeof(*c->all)))) {
+	if (!(c->all = counters_new(n))) {
 		err_set(e, "out of memory");
 		goto out;
 	}
-	for (size_t i = 0; i < n; i++)
-		c->all[i].fd = -1;
+	for (size_t i = 0; i < n; i++) {
+		const struct monitor_event *event = c->events[i % c->nevents];
+		unsigned cpu = cpus[i / c->nevents % ncpus];
+
+		c->all[i].fd = task_event_open(event, tasks[i / c->nevents / ncpus], cpu, waits_for_exec);
+		/* A thread that ended meanwhile counts nothing. */
+		if (c->all[i].fd < 0 && errno != ESRCH) {
+			err_set(e, "perf_event_open of %s on PU %u: %s", event->name, cpu, strerror(errno));
+			goto out;
+		}
+	}
 	rc = 0;
-	for (unsigned t = 0; rc == 0 && t < c->ntasks; t++)
-		rc = open_task(c, c->all + (size_t) t * ncpus * c->nevents, tasks[t], waits_for_exec, e);
 out:
 	free(tasks);
 	if (rc)
@@ -189,9 +220,9 @@ static bool read_one(struct counter *at, uint64_t *value, uint64_t *ran)
 	if (read(at->fd, now, sizeof(now)) != sizeof(now))
 		return false;
 	*value += now[0] - at->value;
-	*ran += now[2] - at->ran;
+	*ran += now[2] - at->running;
 	at->value = now[0];
-	at->ran = now[2];
+	at->running = now[2];
 	return true;
 }
 
@@ -223,9 +254,227 @@ unsigned counters_read(struct counters *c, uint64_t *values)
 
 void counters_close(struct counters *c)
 {
-	for (size_t i = 0; c->all && i < (size_t) c->ntasks * c->ncpus * c->nevents; i++)
-		if (c->all[i].fd >= 0)
-			close(c->all[i].fd);
-	free(c->all);
+	counters_free(c->all, (size_t) c->ntasks * c->ncpus * c->nevents);
 	*c = (struct counters){0};
+}
+
+/* --- of whoever runs on a PU --- */
+
+/* group: the descriptor of its leader, -1: none. */
+static int pu_event_open(const struct monitor_event *event, unsigned cpu, int group)
+{
+	return event_open((struct perf_event_attr){ .read_format = PERF_FORMAT_GROUP }, event, -1, cpu, group);
+}
+
+/*
+ * Events of the kernel itself are one group, which one read(2), and one interrupt of another PU, brings. Counters of
+ * the hardware are alone: a group is on the hardware as a whole or not at all.
+ */
+static void counter_open(const struct pu_counters *c, struct counter *pu, unsigned i, unsigned cpu)
+{
+	unsigned leader = i;
+
+	for (unsigned k = 1; k < i && leader == i && !c->events[i]->hardware; k++)
+		if (!c->events[k]->hardware && pu[k].fd >= 0 && pu[k].leader == k)
+			leader = k;
+	pu[i] = (struct counter){ .fd = pu_event_open(c->events[i], cpu, leader == i ? -1 : pu[leader].fd),
+				     .leader = leader };
+	if (pu[i].fd < 0 && leader != i)
+		pu[i] = (struct counter){ .fd = pu_event_open(c->events[i], cpu, -1), .leader = i };
+}
+
+/* Only opening one shows which events can be counted. Busy is the kernel's own. */
+static int pu_can_open(void *user, const struct monitor_event *event)
+{
+	const struct pu_counters *c = user;
+	int fd = !strcmp(event->name, monitor_events[0].name) ? 0 : pu_event_open(event, c->cpus[0], -1);
+
+	if (fd > 0)
+		close(fd);
+	return fd < 0 ? errno : 0;
+}
+
+/* Busy time of each of the CPUs in nanoseconds, OFFLINE if the kernel does not list it. */
+static int read_busy(const struct pu_counters *c, uint64_t *busy)
+{
+	static const unsigned long long second = 1000000000;
+	FILE *f = fopen("/proc/stat", "re");
+	unsigned long long user, nice, system, idle, wait, irq, soft;
+	char line[512];
+	unsigned cpu;
+
+	for (unsigned i = 0; i < c->ncpus; i++)
+		busy[i] = OFFLINE;
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, "cpu ", 4))
+			continue;
+		if (sscanf(line, "cpu%u %llu %llu %llu %llu %llu %llu %llu", &cpu, &user, &nice, &system, &idle, &wait,
+			   &irq, &soft) != 8)
+			break;
+		for (unsigned i = 0; i < c->ncpus; i++)
+			if (c->cpus[i] == cpu)
+				busy[i] = (user + nice + system + irq + soft) * (second / sysconf(_SC_CLK_TCK));
+	}
+	if (f)
+		fclose(f);
+	return f ? 0 : -1;
+}
+
+int pu_counters_open(struct pu_counters *c, const char *sets, const unsigned *cpus, unsigned ncpus, struct buf *why,
+		     struct err *e)
+{
+	const struct monitor_choice how = { sets, monitor_this_cpu(), MONITOR_GENERAL, pu_can_open, c };
+	uint64_t *busy = calloc(ncpus, sizeof(*busy));
+	size_t n;
+
+	*c = (struct pu_counters){ .cpus = cpus, .ncpus = ncpus };
+	c->nevents = monitor_events_choose(&how, c->events, why);
+	n = (size_t) ncpus * c->nevents;
+	if (!busy || !(c->all = counters_new(n))) {
+		err_set(e, "out of memory");
+		goto error;
+	}
+	assert(c->nevents && c->events[0] && !strcmp(c->events[0]->name, monitor_events[0].name));
+	if (raise_file_limit(n, e))
+		goto error;
+	if (read_busy(c, busy)) {
+		err_set(e, "/proc/stat: %s", strerror(errno));
+		goto error;
+	}
+	for (unsigned p = 0; p < ncpus; p++) {
+		c->all[(size_t) p * c->nevents].value = busy[p];
+		for (unsigned i = 1; i < c->nevents; i++)
+			counter_open(c, c->all + (size_t) p * c->nevents, i, cpus[p]);
+	}
+	free(busy);
+	return 0;
+error:
+	free(busy);
+	pu_counters_close(c);
+	return -1;
+}
+
+struct reading {
+	bool is_read;
+	uint64_t value, enabled, running;
+};
+
+/* Of all events of a PU. */
+static void groups_read(const struct pu_counters *c, const struct counter *pu, struct reading *out)
+{
+	for (unsigned i = 1; i < c->nevents; i++) {
+		uint64_t got[3 + MONITOR_EVENTS_MAX];	/* their number, time enabled, time running, their counts */
+		unsigned n = 0;
+
+		if (pu[i].fd < 0 || pu[i].leader != i ||
+		    read(pu[i].fd, got, sizeof(got)) < (ssize_t) (4 * sizeof(*got)))
+			continue;
+		for (unsigned k = i; k < c->nevents && n < got[0]; k++)
+			if (pu[k].fd >= 0 && pu[k].leader == i)
+				out[k] = (struct reading){ true, got[3 + n++], got[1], got[2] };
+	}
+}
+
+struct trouble {
+	bool is_crowded;		/* others use the counters of the hardware */
+	bool has_stood;			/* the kernel has taken events off their PU, which was offline */
+};
+
+/* The increase of a counter, TRACE_ABSENT if it cannot be read or did not count all the time. */
+static uint64_t counter_increase(struct counter *at, const struct reading *now, const struct monitor_event *event,
+				 uint64_t ns, uint64_t busy, struct trouble *t)
+{
+	uint64_t value = now->value - at->value, enabled = now->enabled - at->enabled;
+	uint64_t running = now->running - at->running;
+	bool idle = busy < MONITOR_RAN_NS;
+
+	if (!now->is_read)
+		return TRACE_ABSENT;
+	*at = (struct counter){ at->fd, at->leader, now->value, now->enabled, now->running };
+	if (!enabled) {
+		t->has_stood = true;
+		return TRACE_ABSENT;
+	}
+	if (event->hardware && running < enabled - enabled / 100) {
+		t->is_crowded = true;
+		return TRACE_ABSENT;
+	}
+	/* A PU that idles may count nothing. */
+	return (idle && !value) || monitor_value_holds(event, value, ns, ns) ? value : TRACE_ABSENT;
+}
+
+static uint64_t busy_since(struct counter *at, uint64_t now, uint64_t ns)
+{
+	uint64_t before = at->value, busy = now - before;
+
+	at->value = now;
+	if (now == OFFLINE || before == OFFLINE || now < before)
+		return TRACE_ABSENT;
+	/* The kernel counts in ticks of its own: no more than the time there was. */
+	return busy < ns ? busy : ns;
+}
+
+/* A job that counts events itself comes first. */
+static void give_way(struct pu_counters *c)
+{
+	for (size_t i = 0; i < (size_t) c->ncpus * c->nevents; i++) {
+		if (!c->events[i % c->nevents]->general || c->all[i].fd < 0)
+			continue;
+		close(c->all[i].fd);
+		c->all[i].fd = -1;
+		c->has_given_way = true;
+	}
+}
+
+/* After a PU was offline, its events count nothing any more, and the kernel does not say so. */
+static void pu_open_again(struct pu_counters *c, unsigned p)
+{
+	struct counter *pu = c->all + (size_t) p * c->nevents;
+
+	for (unsigned i = 1; i < c->nevents; i++) {
+		if (pu[i].fd >= 0)
+			close(pu[i].fd);
+		pu[i].fd = -1;
+	}
+	for (unsigned i = 1; i < c->nevents; i++)
+		if (!c->has_given_way || !c->events[i]->general)
+			counter_open(c, pu, i, c->cpus[p]);
+}
+
+void pu_counters_reclaim(struct pu_counters *c)
+{
+	for (size_t i = 0; c->has_given_way && i < (size_t) c->ncpus * c->nevents; i++)
+		if (c->events[i % c->nevents]->general)
+			counter_open(c, c->all + i - i % c->nevents, i % c->nevents, c->cpus[i / c->nevents]);
+	c->has_given_way = false;
+}
+
+void pu_counters_read(struct pu_counters *c, uint64_t ns, uint64_t *values)
+{
+	/* The first row holds what the kernel has counted until it is replaced by the increase. */
+	bool failed = read_busy(c, values), is_crowded = false;
+
+	for (unsigned p = 0; p < c->ncpus; p++) {
+		struct counter *at = c->all + (size_t) p * c->nevents;
+		struct reading now[MONITOR_EVENTS_MAX] = {0};
+		struct trouble t = {0};
+
+		groups_read(c, at, now);
+		values[p] = busy_since(at, failed ? OFFLINE : values[p], ns);
+		for (unsigned i = 1; i < c->nevents; i++)
+			values[(size_t) i * c->ncpus + p] =
+				counter_increase(at + i, now + i, c->events[i], ns,
+						 values[p] == TRACE_ABSENT ? 0 : values[p], &t);
+		if (t.has_stood && values[p] != TRACE_ABSENT)
+			pu_open_again(c, p);
+		is_crowded |= t.is_crowded;
+	}
+	if (is_crowded)
+		give_way(c);
+}
+
+void pu_counters_close(struct pu_counters *c)
+{
+	counters_free(c->all, (size_t) c->ncpus * c->nevents);
+	*c = (struct pu_counters){0};
 }

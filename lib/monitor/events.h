@@ -4,6 +4,7 @@
 #define TOPIARY_MONITOR_EVENTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -13,7 +14,7 @@
 /*
  * What is counted on each PU: the kernel's own events and generic hardware events of perf_event_open(2). A row is in
  * one set, and sets are what a user asks for; monitor/source.h has what is counted above the PU. For
- * monitor/recorder.c and monitor/pu_counters.c.
+ * monitor/counters.c.
  */
 struct monitor_event {
 	const char *name, *unit;	/* as in the trace */
@@ -49,9 +50,6 @@ bool monitor_sets_exist(const char *sets);
 bool monitor_set_has(const char *sets, const char *set);
 extern const char monitor_set_names[];
 
-/* Append n of them to the events of a head (base/array.h), whose levels are there. 0 or -1. */
-int monitor_events_head(const struct monitor_event *const *events, unsigned n, struct trace_head *h, struct err *e);
-
 /*
  * Choose the events that can be counted on this machine, in the order of monitor_events, each name once, at most
  * MONITOR_EVENTS_MAX. Those left out are appended to why, each reason after "; ". What is chosen holds until the
@@ -73,5 +71,22 @@ unsigned monitor_events_choose(const struct monitor_choice *how, const struct mo
  * that time the counter was on the hardware: less if others shared it.
  */
 bool monitor_value_holds(const struct monitor_event *event, uint64_t value, uint64_t ran_ns, uint64_t counted_ns);
+
+/*
+ * Are the hardware counters of this machine right? Those of virtual machines were seen to give zeros, and values that
+ * are off by a multiple of 2^47, in some of several counters of the same event.
+ */
+
+/*
+ * Count the instructions of a loop of known length in several counters at a time; once, a millisecond. NULL: they are
+ * right, or there are none; else what is wrong.
+ */
+const char *monitor_selftest(void);
+
+/*
+ * The judgement: n counters of one event, of which there were at least `least` and few more. size: of text. NULL: all
+ * are right.
+ */
+const char *monitor_selftest_judge(const uint64_t *counts, size_t n, uint64_t least, char *text, size_t size);
 
 #endif

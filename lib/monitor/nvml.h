@@ -3,8 +3,6 @@
 #ifndef TOPIARY_MONITOR_NVML_H
 #define TOPIARY_MONITOR_NVML_H
 
-#include "base/err.h"
-
 /*
  * What the sources use of NVIDIA's library, which is loaded with the first user and unloaded with the last, so that a
  * GPU can be reset while none is monitored. Declared after NVML's API reference; Topiary is built without it.
@@ -33,9 +31,5 @@ struct nvml {
 	int (*mig)(void *device, unsigned *is_on, unsigned *pending);	/* NULL: a driver without MIG */
 	const char *(*error)(int result);
 };
-
-/* NULL with an error: no such library, or no such driver. Every success needs one nvml_drop. */
-const struct nvml *nvml_use(struct err *e);
-void nvml_drop(void);
 
 #endif

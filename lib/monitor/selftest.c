@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "monitor/selftest.h"
+#include "monitor/events.h"
 
 #include <linux/perf_event.h>
 #include <stdbool.h>

@@ -12,7 +12,6 @@
 
 #include "base/array.h"
 #include "monitor/events.h"
-#include "monitor/nvml.h"
 #include "monitor/sysfs.h"
 #include "trace/block.h"
 
@@ -247,7 +246,7 @@ void sources_close(struct sources *s)
 {
 	source_drop(s, 0);
 	if (s->uses_nvml)
-		nvml_drop();
+		source_gpus_end();
 	free(s->meters);
 	free(s->events);
 	*s = (struct sources){0};

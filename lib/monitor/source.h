@@ -16,7 +16,7 @@
  * What a node counts above the PU: memory, energy, bandwidth, disks, network devices, GPUs. A source finds the meters
  * of its kind on this machine; a meter is one number that is read at each tick, and says at which object of the
  * hardware tree it counts. Several meters of one event at one object add up. The table of sources is in source.c. For
- * monitor/recorder.c, node_agent/monitor_trace.c and node_agent/monitor_metrics.c.
+ * cli/watch/record.c, node_agent/monitor_trace.c and node_agent/monitor_metrics.c.
  *
  * Counters that whoever runs on the domain moves are read only if all PUs of the domain are the reader's
  * (source_owns_object). A network device is the whole node's, because every process may use it.
@@ -123,5 +123,6 @@ int source_power(struct sources *s, struct err *e);
 int source_bandwidth(struct sources *s, struct err *e);
 int source_ports(struct sources *s, struct err *e);
 int source_gpus(struct sources *s, struct err *e);
+void source_gpus_end(void);	/* of uses_nvml */
 
 #endif

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <ctype.h>
+#include <dlfcn.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +21,75 @@
  */
 #define WATTS_MOST 5000.0
 #define MICRO 1e6
+
+/* --- NVML --- */
+
+#define LIBRARY "libnvidia-ml.so.1"
+
+static struct {
+	struct nvml calls;
+	void *handle;
+	unsigned users;
+} library;
+
+static const struct {
+	const char *name;
+	size_t offset;
+	bool may_lack;
+} symbols[] = {
+	{ "nvmlInit_v2", offsetof(struct nvml, init), false },
+	{ "nvmlShutdown", offsetof(struct nvml, shutdown), false },
+	{ "nvmlDeviceGetCount_v2", offsetof(struct nvml, count), false },
+	{ "nvmlDeviceGetHandleByIndex_v2", offsetof(struct nvml, by_index), false },
+	{ "nvmlDeviceGetUtilizationRates", offsetof(struct nvml, utilization), false },
+	{ "nvmlDeviceGetMemoryInfo", offsetof(struct nvml, memory), false },
+	{ "nvmlDeviceGetPowerUsage", offsetof(struct nvml, power), false },
+	{ "nvmlDeviceGetPciInfo_v3", offsetof(struct nvml, pci), false },
+	{ "nvmlDeviceGetMigMode", offsetof(struct nvml, mig), true },
+	{ "nvmlErrorString", offsetof(struct nvml, error), false },
+};
+
+static int library_load(struct err *e)
+{
+	int rc;
+
+	if (!(library.handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL)))
+		return err_set(e, "no " LIBRARY);
+	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+		void *symbol = dlsym(library.handle, symbols[i].name);
+
+		if (!symbol && !symbols[i].may_lack) {
+			err_set(e, LIBRARY " lacks %s", symbols[i].name);
+			goto error;
+		}
+		*(void **) ((char *) &library.calls + symbols[i].offset) = symbol;
+	}
+	if ((rc = library.calls.init())) {
+		err_set(e, LIBRARY ": %s", library.calls.error(rc));
+		goto error;
+	}
+	return 0;
+error:
+	dlclose(library.handle);
+	return -1;
+}
+
+/* NULL with an error: no such library, or no such driver. Every success needs one source_gpus_end. */
+static const struct nvml *nvml_use(struct err *e)
+{
+	if (!library.users && library_load(e))
+		return NULL;
+	library.users++;
+	return &library.calls;
+}
+
+void source_gpus_end(void)
+{
+	if (--library.users)
+		return;
+	library.calls.shutdown();
+	dlclose(library.handle);
+}
 
 /* All are the reader's if the node is. */
 static bool gpu_is_own(const struct sources *s, unsigned number)
@@ -229,7 +301,7 @@ static void nvidia_find(struct sources *s, struct err *e)
 		return;
 	}
 	err_set(e, n ? "no NVIDIA GPU is the job's, or none can be read" : "no NVIDIA GPU");
-	nvml_drop();
+	source_gpus_end();
 }
 
 int source_gpus(struct sources *s, struct err *e)

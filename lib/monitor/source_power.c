@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "monitor/perf_pmu.h"
 #include "monitor/source.h"
 #include "monitor/sysfs.h"
 #include "trace/block.h"

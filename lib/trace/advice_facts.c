@@ -30,7 +30,7 @@ struct reading {
 	struct advice_facts *f;
 	struct timeline *time;
 	const struct trace *t;
-	const unsigned *column;		/* into the merged head */
+	const unsigned *column;		/* into the joined head */
 	double *sum;			/* of each column of the trace */
 	unsigned *present;		/* its ticks that have a value */
 };
@@ -43,16 +43,16 @@ static void line_add(const struct timeline *time, float *line, double from, doub
 		line[i] += per_length * (fmin(to, (i + 1) * time->length) - fmax(from, i * time->length));
 }
 
-/* A line for each PU, or one for all. The event of the merged head has the same number in each trace. */
+/* A line for each PU, or one for all. The event of the joined head has the same number in each trace. */
 static void block_add_line(const struct reading *r, const struct trace_block *b, enum advice_role role, float *lines,
 			   bool is_each)
 {
 	int event = r->f->event[role];
-	const struct trace_event *mine = &r->t->head.events[event], *merged = &r->f->h->events[event];
+	const struct trace_event *mine = &r->t->head.events[event], *joined = &r->f->h->events[event];
 	double start = r->t->head.start - r->time->start;
 
 	for (unsigned i = 0; i < r->t->head.levels[mine->level].n; i++) {
-		size_t pu = is_each ? r->column[mine->column + i] - merged->column : 0;
+		size_t pu = is_each ? r->column[mine->column + i] - joined->column : 0;
 		float *line = lines + pu * r->time->n;
 
 		for (unsigned t = 0; t < b->n; t++) {
@@ -211,6 +211,17 @@ static int timeline_make(struct timeline *time, struct trace *const *traces, con
 	return 0;
 }
 
+static bool same_events(const struct trace_head *a, const struct trace_head *b)
+{
+	bool same = a->nevents == b->nevents;
+
+	for (unsigned i = 0; same && i < a->nevents; i++)
+		same = !strcmp(a->events[i].name, b->events[i].name) && a->events[i].kind == b->events[i].kind &&
+			!strcmp(a->levels[a->events[i].level].type, b->levels[b->events[i].level].type);
+	return same;
+}
+
+/* Of one node, with the same events in the same order. */
 static int traces_check(struct trace *const *traces, const char *const *names, unsigned n, struct err *e)
 {
 	for (unsigned t = 0; t < n; t++) {
@@ -220,6 +231,11 @@ static int traces_check(struct trace *const *traces, const char *const *names, u
 		if (traces[t]->ticks < ADVICE_TICKS)
 			return err_set(e, "%s: %llu ticks, advice needs at least %u; run longer, or record more often "
 				       "(hz)", names[t], (unsigned long long) traces[t]->ticks, ADVICE_TICKS);
+		if (strcmp(traces[0]->head.node, traces[t]->head.node))
+			return err_set(e, "%s: it is of node %s, and %s of %s", names[t], traces[t]->head.node,
+				       names[0], traces[0]->head.node);
+		if (!same_events(&traces[0]->head, &traces[t]->head))
+			return err_set(e, "%s: it has other events than %s", names[t], names[0]);
 	}
 	return 0;
 }
@@ -242,7 +258,7 @@ static int traces_add(struct advice_facts *f, struct timeline *time, struct trac
 	    !time->instructions || !time->major)
 		rc = err_set(e, "out of memory");
 	for (unsigned t = 0; rc == 0 && t < n; t++) {
-		struct reading r = { .f = f, .time = time, .t = traces[t], .column = f->merge.column[t] };
+		struct reading r = { .f = f, .time = time, .t = traces[t], .column = f->join.column[t] };
 
 		rc = trace_add(&r, present, e);
 	}
@@ -269,11 +285,12 @@ static int traces_read(struct advice_facts *f, struct trace *const *traces, cons
 	for (unsigned t = 0; heads && t < n; t++)
 		heads[t] = &traces[t]->head;
 	rc = !heads ? err_set(e, "out of memory") : traces_check(traces, names, n, e) ||
-		timeline_make(&time, traces, names, n, e) || trace_merge_make(&f->merge, heads, names, n, e) ? -1 : 0;
+		timeline_make(&time, traces, names, n, e) ||
+		trace_join_make(&f->join, NULL, NULL, heads, NULL, n, e) ? -1 : 0;
 	free(heads);
 	if (rc)
 		return -1;
-	f->h = &f->merge.head;
+	f->h = &f->join.head;
 	f->intervals = time.n;
 	f->length = time.length * 1e-9;
 	f->seconds = (time.end - time.start) * 1e-9;
@@ -311,7 +328,7 @@ double facts_rate(const struct advice_facts *f, enum advice_role r, hwloc_const_
 
 void facts_free(struct advice_facts *f)
 {
-	trace_merge_free(&f->merge);
+	trace_join_free(&f->join);
 	free(f->rate);
 	free(f->contended);
 	free(f->each);

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "trace/advice.h"
-#include "trace/merge.h"
+#include "trace/join.h"
 
 /* What the rules of advice.c are about: the sums of traces of one node that were recorded at the same time. */
 enum advice_role { BUSY, SWITCHES, MIGRATIONS, MINOR, MAJOR, CYCLES, INSTRUCTIONS, MISSES, NEAR, FAR, MEMORY, ROLES,
@@ -28,8 +28,8 @@ struct advice_interval {
 
 struct advice_facts {
 	const struct trace_tasks *tasks;	/* or NULL */
-	struct trace_merge merge;
-	const struct trace_head *h;	/* the merged one; NULL: there is no trace, and each event is -1 */
+	struct trace_join join;
+	const struct trace_head *h;	/* the joined one; NULL: there is no trace, and each event is -1 */
 	int event[ROLES];		/* -1: the traces do not have it, or it is mostly absent */
 	double *rate;			/* of each column: a counter's increase a second, a gauge's mean */
 	unsigned *contended;		/* of each PU: intervals in which it was full and switched threads */

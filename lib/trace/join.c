@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "trace/join.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,49 @@
 
 #include "base/array.h"
 
-/* --- levels: of each type one, with the objects of all nodes */
+/* An object of the joined head: the node that it is of, 0 if there is one only, and its index there. */
+struct joined {
+	unsigned node;
+	struct trace_object o;
+	unsigned at;			/* where it is in its level */
+};
+
+/* The objects of one level by node and index. */
+struct joined_level {
+	struct joined *list;
+	unsigned n;
+};
+
+struct joining {
+	struct trace_join *out;
+	const struct trace_head *const *heads;
+	bool is_one_node;
+	struct joined_level *levels;	/* as those of the head */
+};
+
+static int by_index(const void *a, const void *b)
+{
+	const struct joined *x = a, *y = b;
+
+	return x->node != y->node ? (x->node < y->node ? -1 : 1) :
+				    (x->o.index > y->o.index) - (x->o.index < y->o.index);
+}
+
+static int by_place(const void *a, const void *b)
+{
+	return trace_object_compare(&((const struct joined *) a)->o, &((const struct joined *) b)->o);
+}
+
+static struct joined *object_find(const struct joining *j, unsigned level, unsigned trace, unsigned index)
+{
+	struct joined key = { .node = j->is_one_node ? 0 : trace, .o.index = index }, *found;
+
+	found = bsearch(&key, j->levels[level].list, j->levels[level].n, sizeof(key), by_index);
+	assert(found);
+	return found;
+}
+
+/* --- levels */
 
 static struct trace_level *level_insert(struct trace_head *h, unsigned at, const char *type)
 {
@@ -24,47 +67,116 @@ static struct trace_level *level_insert(struct trace_head *h, unsigned at, const
 	return l;
 }
 
-static int level_append(struct trace_level *to, const struct trace_level *from, unsigned pus, const char *name)
+/* Of each type one. A type that no trace before had comes after the one that it follows in its own. */
+static int types_join(struct joining *j, const char *type)
 {
-	if (array_reserve(to->objects, to->n, from->n) || (name && array_reserve(to->names, to->n, from->n)))
+	struct trace_head *out = &j->out->head;
+
+	if (type && !level_insert(out, 0, type))
 		return -1;
-	for (unsigned i = 0; i < from->n; i++, to->n++) {
-		to->objects[to->n] = from->objects[i];
-		to->objects[to->n].first += pus;
-		if (name)
-			snprintf(to->names[to->n], TRACE_NAME, "%s", name);
-	}
-	return 0;
-}
+	for (unsigned t = 0; t < j->out->n; t++) {
+		int at, after = type ? 0 : -1;
 
-/* A type that no node before had comes after the one that it follows on its node. */
-static int levels_append(struct trace_head *out, const struct trace_head *h, const char *name)
-{
-	unsigned after = 0;
-
-	for (unsigned l = 0; l < h->nlevels; l++) {
-		const struct trace_level *from = &h->levels[l];
-		int at = trace_head_level(out, from->type);
-
-		if (at < 0) {
-			at = after + 1;
-			if (!level_insert(out, at, from->type))
+		for (unsigned l = 0; l < j->heads[t]->nlevels; l++, after = at) {
+			at = trace_head_level(out, j->heads[t]->levels[l].type);
+			if (at < 0 && !level_insert(out, at = after + 1, j->heads[t]->levels[l].type))
 				return -1;
 		}
-		if (level_append(&out->levels[at], from, out->pus, !strcmp(from->type, "Machine") ? name : NULL))
-			return -1;
-		after = at;
 	}
-	out->pus += h->pus;
 	return 0;
 }
 
-static int root_add(struct trace_head *out, const char *type, const char *name)
+/* The objects of a level of all traces, each once. 0 or -1. */
+static int level_collect(struct joining *j, unsigned level)
 {
-	struct trace_object all = { .os_index = -1 };
-	struct trace_level *l = level_insert(out, 0, type);
+	struct joined_level *to = &j->levels[level];
+	unsigned n = 0;
 
-	return l ? level_append(l, &(struct trace_level){ .objects = &all, .n = 1 }, 0, name) : -1;
+	for (unsigned t = 0; t < j->out->n; t++) {
+		int l = trace_head_level(j->heads[t], j->out->head.levels[level].type);
+		const struct trace_level *from = l < 0 ? NULL : &j->heads[t]->levels[l];
+
+		if (from && array_reserve(to->list, to->n, from->n))
+			return -1;
+		for (unsigned i = 0; from && i < from->n; i++)
+			to->list[to->n++] = (struct joined){ j->is_one_node ? 0 : t, from->objects[i], 0 };
+	}
+	if (to->n)
+		qsort(to->list, to->n, sizeof(*to->list), by_index);
+	for (unsigned i = 0; i < to->n; i++)
+		if (!n || by_index(&to->list[n - 1], &to->list[i])) {
+			to->list[n] = to->list[i];
+			to->list[n].o.count = 0;
+			to->list[n].at = n;
+			n++;
+		}
+	to->n = n;
+	return 0;
+}
+
+/* PUs are collected: an object has those that it has in any trace, which are consecutive. */
+static void level_set_pus(struct joining *j, unsigned level, unsigned pus)
+{
+	for (unsigned t = 0; t < j->out->n; t++) {
+		const struct trace_head *h = j->heads[t];
+		int l = trace_head_level(h, j->out->head.levels[level].type), pu_level = trace_head_level(h, "PU");
+
+		for (unsigned i = 0; l >= 0 && i < h->levels[l].n; i++) {
+			const struct trace_object *from = &h->levels[l].objects[i];
+			struct trace_object *o = &object_find(j, level, t, from->index)->o;
+
+			for (unsigned pu = from->first; pu < trace_object_end(from); pu++) {
+				unsigned at = object_find(j, pus, t, h->levels[pu_level].objects[pu].index)->at;
+				unsigned first = o->count && o->first < at ? o->first : at;
+				unsigned end = o->count && trace_object_end(o) > at ? trace_object_end(o) : at + 1;
+
+				o->first = first;
+				o->count = end - first;
+			}
+		}
+	}
+}
+
+static int level_write(struct trace_level *l, struct joined_level *from, const char *const *names)
+{
+	if (!(l->objects = calloc(from->n, sizeof(*l->objects))) ||
+	    (names && !(l->names = calloc(from->n, TRACE_NAME))))
+		return -1;
+	qsort(from->list, from->n, sizeof(*from->list), by_place);
+	for (; l->n < from->n; l->n++) {
+		l->objects[l->n] = from->list[l->n].o;
+		from->list[l->n].at = l->n;
+		if (names)
+			snprintf(l->names[l->n], TRACE_NAME, "%s", names[from->list[l->n].node]);
+	}
+	qsort(from->list, from->n, sizeof(*from->list), by_index);
+	return 0;
+}
+
+static int levels_join(struct joining *j, const char *type, const char *name, const char *const *names)
+{
+	struct trace_head *out = &j->out->head;
+	int pus;
+
+	if (types_join(j, type) || !(j->levels = calloc(out->nlevels, sizeof(*j->levels))))
+		return -1;
+	for (unsigned l = 0; l < out->nlevels; l++)
+		if (level_collect(j, l))
+			return -1;
+	pus = trace_head_level(out, "PU");
+	if (type) {
+		struct joined all = { .o = { .os_index = -1, .count = j->levels[pus].n } };
+
+		if (level_write(&out->levels[0], &(struct joined_level){ &all, 1 }, &name))
+			return -1;
+	}
+	for (unsigned l = !!type; l < out->nlevels; l++)
+		level_set_pus(j, l, pus);
+	for (unsigned l = !!type; l < out->nlevels; l++)
+		if (level_write(&out->levels[l], &j->levels[l],
+				type && !strcmp(out->levels[l].type, "Machine") ? names : NULL))
+			return -1;
+	return 0;
 }
 
 /* --- events */
@@ -77,79 +189,66 @@ static struct trace_event *event_find(const struct trace_head *h, const char *na
 	return NULL;
 }
 
-static int events_add(struct trace_head *out, const struct trace_head *h)
+static int events_join(struct joining *j)
 {
-	for (unsigned i = 0; i < h->nevents; i++) {
-		if (event_find(out, h->events[i].name))
-			continue;
-		if (array_reserve(out->events, out->nevents, 1))
-			return -1;
-		out->events[out->nevents] = h->events[i];
-		out->events[out->nevents++].level = trace_head_level(out, h->levels[h->events[i].level].type);
+	struct trace_head *out = &j->out->head;
+
+	for (unsigned t = 0; t < j->out->n; t++) {
+		const struct trace_head *h = j->heads[t];
+
+		for (const struct trace_event *x = h->events; x < h->events + h->nevents; x++) {
+			if (event_find(out, x->name))
+				continue;
+			if (array_reserve(out->events, out->nevents, 1))
+				return -1;
+			out->events[out->nevents] = *x;
+			out->events[out->nevents++].level = trace_head_level(out, h->levels[x->level].type);
+		}
 	}
 	return 0;
 }
 
-/* --- columns */
-
-/* Objects of nodes before, at the level of the joined head. */
-static unsigned objects_before(const char *type, const struct trace_head *const *heads, unsigned node)
+static unsigned *columns_map(const struct joining *j, unsigned trace)
 {
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < node; i++) {
-		int l = trace_head_level(heads[i], type);
-
-		n += l < 0 ? 0 : heads[i]->levels[l].n;
-	}
-	return n;
-}
-
-static unsigned *columns_map(const struct trace_head *out, const struct trace_head *const *heads, unsigned node)
-{
-	const struct trace_head *h = heads[node];
+	const struct trace_head *h = j->heads[trace], *out = &j->out->head;
 	unsigned *column = calloc(h->columns + 1, sizeof(*column));
 
-	for (unsigned i = 0; column && i < h->nevents; i++) {
-		const struct trace_event *from = &h->events[i], *to = event_find(out, from->name);
-		const struct trace_level *l = &h->levels[from->level];
-		bool is_same = !strcmp(l->type, out->levels[to->level].type) && from->kind == to->kind;
-		unsigned first = is_same ? to->column + objects_before(l->type, heads, node) : 0;
+	for (const struct trace_event *x = h->events; column && x < h->events + h->nevents; x++) {
+		const struct trace_event *to = event_find(out, x->name);
+		const struct trace_level *l = &h->levels[x->level];
+		bool is_same = !strcmp(l->type, out->levels[to->level].type) && x->kind == to->kind;
 
 		for (unsigned k = 0; k < l->n; k++)
-			column[from->column + k] = is_same ? first + k : TRACE_JOIN_NOWHERE;
+			column[x->column + k] = !is_same ? TRACE_JOIN_NOWHERE :
+				to->column + object_find(j, to->level, trace, l->objects[k].index)->at;
 	}
 	return column;
 }
 
-int trace_join_make(struct trace_join *j, const char *type, const char *name, const struct trace_head *const *heads,
+int trace_join_make(struct trace_join *out, const char *type, const char *name, const struct trace_head *const *heads,
 		    const char *const *names, unsigned n, struct err *e)
 {
-	struct trace_head *out = &j->head;
+	struct joining j = { .out = out, .heads = heads, .is_one_node = !type };
 	bool has_memory;
+	int rc = 0;
 
-	*j = (struct trace_join){ .n = n, .column = calloc(n + 1, sizeof(*j->column)) };
-	has_memory = j->column && !root_add(out, type, name);
-	for (unsigned i = 0; has_memory && i < n; i++) {
-		has_memory = !levels_append(out, heads[i], names[i]);
-		out->period = out->period > heads[i]->period ? out->period : heads[i]->period;
-	}
-	for (unsigned i = 0; has_memory && i < n; i++)
-		has_memory = !events_add(out, heads[i]);
-	if (has_memory) {
-		out->levels[0].objects[0].count = out->pus;
-		snprintf(out->node, sizeof(out->node), "%s", name);
-		if (trace_head_check(out, e)) {
-			trace_join_free(j);
-			return err_within(e, "%s", name);
-		}
-	}
-	for (unsigned i = 0; has_memory && i < n; i++)
-		has_memory = (j->column[i] = columns_map(out, heads, i));
-	if (has_memory)
-		return 0;
-	trace_join_free(j);
-	return err_set(e, "out of memory");
+	*out = (struct trace_join){ .n = n, .column = calloc(n + 1, sizeof(*out->column)) };
+	has_memory = out->column && !levels_join(&j, type, name, names) && !events_join(&j);
+	snprintf(out->head.node, sizeof(out->head.node), "%s", type ? name : heads[0]->node);
+	for (unsigned t = 0; t < n; t++)
+		out->head.period = out->head.period > heads[t]->period ? out->head.period : heads[t]->period;
+	if (has_memory && trace_head_check(&out->head, e))
+		rc = err_within(e, "%s", out->head.node);
+	for (unsigned t = 0; rc == 0 && has_memory && t < n; t++)
+		has_memory = (out->column[t] = columns_map(&j, t));
+	for (unsigned l = 0; j.levels && l < out->head.nlevels; l++)
+		free(j.levels[l].list);
+	free(j.levels);
+	if (!has_memory)
+		rc = err_set(e, "out of memory");
+	if (rc)
+		trace_join_free(out);
+	return rc;
 }
 
 void trace_join_free(struct trace_join *j)

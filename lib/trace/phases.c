@@ -244,16 +244,6 @@ static int read_text(struct phases_reading *r, char *text)
 	return 0;
 }
 
-char *trace_phases_path(const char *trace)
-{
-	size_t n = strlen(trace);
-	char *path;
-
-	if (n > 6 && !strcmp(trace + n - 6, ".trace"))
-		n -= 6;
-	return asprintf(&path, "%.*s.phases", (int) n, trace) < 0 ? NULL : path;
-}
-
 struct trace_phases *trace_phases_read(const char *path, const struct trace *t, struct err *e)
 {
 	struct trace_phases *p = calloc(1, sizeof(*p));

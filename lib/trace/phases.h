@@ -37,9 +37,6 @@ struct trace_phases {
 	size_t nspans;
 };
 
-/* The file beside a trace: with .phases in place of .trace. 0 or -1. Free it. */
-char *trace_phases_path(const char *trace);
-
 /* NULL on error, also if the file has no phases. Free with trace_phases_free, which accepts NULL. */
 struct trace_phases *trace_phases_read(const char *path, const struct trace *t, struct err *e);
 void trace_phases_free(struct trace_phases *p);

@@ -4,13 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
-#include "trace/chunk.h"
+#include "trace/block.h"
 
 struct trace_own {
 	int fd;
@@ -54,23 +55,24 @@ static int index_read(struct trace *t, struct err *e)
 	uint64_t at, limit = own->size - CHUNK_TRAILER;
 	struct chunk c;
 
-	if (own->size < CHUNK_TRAILER + CHUNK_HEADER || chunk_bytes(own->fd, limit, trailer, sizeof(trailer), e) ||
+	if (own->size < CHUNK_TRAILER + CHUNK_HEADER ||
+	    trace_chunk_bytes(own->fd, limit, trailer, sizeof(trailer), e) ||
 	    memcmp(trailer + 8, CHUNK_END, CHUNK_MAGIC_LEN))
 		return 1;
-	at = chunk_number(trailer);
+	at = trace_chunk_number(trailer);
 	if (at > limit - CHUNK_HEADER)
 		return err_set(e, "damaged: the index is at byte %llu of %llu", (unsigned long long) at,
 			       (unsigned long long) own->size);
-	if (chunk_bytes(own->fd, at, header, sizeof(header), e))
+	if (trace_chunk_bytes(own->fd, at, header, sizeof(header), e))
 		return -1;
-	c = chunk_header(header);
+	c = trace_chunk_header(header);
 	if (c.kind != CHUNK_INDEX || c.raw % CHUNK_ENTRY)
 		return err_set(e, "byte %llu: damaged: no index", (unsigned long long) at);
-	if (chunk_read(own->fd, at, &c, &own->bytes, e))
+	if (trace_chunk_read(own->fd, at, &c, &own->bytes, e))
 		return -1;
 	for (size_t i = 0; i < own->bytes.len; i += CHUNK_ENTRY) {
-		c = chunk_header(own->bytes.data + i + 8);
-		if (place_add(t, chunk_number(own->bytes.data + i), &c, at, e))
+		c = trace_chunk_header(own->bytes.data + i + 8);
+		if (place_add(t, trace_chunk_number(own->bytes.data + i), &c, at, e))
 			return -1;
 	}
 	return 0;
@@ -85,9 +87,9 @@ static int blocks_scan(struct trace *t, struct err *e)
 	struct chunk c;
 
 	while ((at = own->scanned) + CHUNK_HEADER <= own->size) {
-		if (chunk_bytes(own->fd, at, header, sizeof(header), e))
+		if (trace_chunk_bytes(own->fd, at, header, sizeof(header), e))
 			return -1;
-		c = chunk_header(header);
+		c = trace_chunk_header(header);
 		if (!c.kind || c.kind == CHUNK_INDEX ||
 		    (c.kind == CHUNK_DATA && own->size - at - CHUNK_HEADER < c.stored))
 			return 0;
@@ -105,13 +107,13 @@ static int trace_load(struct trace *t, struct err *e)
 	struct chunk c;
 	int rc;
 
-	if (own->size < sizeof(begin) || chunk_bytes(own->fd, 0, begin, sizeof(begin), e) ||
+	if (own->size < sizeof(begin) || trace_chunk_bytes(own->fd, 0, begin, sizeof(begin), e) ||
 	    memcmp(begin, CHUNK_MAGIC, CHUNK_MAGIC_LEN))
 		return err_set(e, "not a Topiary trace");
-	c = chunk_header(begin + CHUNK_MAGIC_LEN);
+	c = trace_chunk_header(begin + CHUNK_MAGIC_LEN);
 	if (c.kind != CHUNK_HEAD || c.raw > TRACE_HEAD_MAX)
 		return err_set(e, "damaged: no head");
-	if (chunk_read(own->fd, CHUNK_MAGIC_LEN, &c, &own->bytes, e) ||
+	if (trace_chunk_read(own->fd, CHUNK_MAGIC_LEN, &c, &own->bytes, e) ||
 	    trace_head_parse(own->bytes.data, own->bytes.len, &t->head, e))
 		return -1;
 	rc = index_read(t, e);
@@ -123,8 +125,8 @@ static int trace_load(struct trace *t, struct err *e)
 void trace_index(const struct trace *t, struct buf *out, uint64_t *end)
 {
 	for (unsigned i = 0; i < t->nblocks; i++) {
-		chunk_put_number(out, t->own->places[i].offset);
-		chunk_put_header(&t->own->places[i].chunk, out);
+		trace_chunk_put_number(out, t->own->places[i].offset);
+		trace_chunk_put_header(&t->own->places[i].chunk, out);
 	}
 	*end = t->own->scanned;
 }
@@ -143,7 +145,7 @@ int trace_follow(struct trace *t, struct err *e)
 	if (blocks_scan(t, e))
 		return err_within(e, "%s", own->name);
 	t->open_end = own->size - own->scanned < CHUNK_HEADER + CHUNK_TRAILER ||
-		chunk_bytes(own->fd, own->size - sizeof(end), end, sizeof(end), e) ||
+		trace_chunk_bytes(own->fd, own->size - sizeof(end), end, sizeof(end), e) ||
 		memcmp(end, CHUNK_END, sizeof(end));
 	return 0;
 }
@@ -174,6 +176,16 @@ error:
 	err_within(e, "%s", name);
 	trace_close(t);
 	return NULL;
+}
+
+char *trace_path_beside(const char *trace, const char *suffix)
+{
+	size_t n = strlen(trace);
+	char *path;
+
+	if (n > 6 && !strcmp(trace + n - 6, ".trace"))
+		n -= 6;
+	return asprintf(&path, "%.*s%s", (int) n, trace, suffix) < 0 ? NULL : path;
 }
 
 bool trace_is_file(const char *path)
@@ -217,7 +229,7 @@ static int place_read(const struct trace *t, unsigned i, struct trace_block *b, 
 	struct trace_own *own = t->own;
 	const struct trace_place *p = &own->places[i];
 
-	if (chunk_read(own->fd, p->offset, &p->chunk, &own->bytes, e))
+	if (trace_chunk_read(own->fd, p->offset, &p->chunk, &own->bytes, e))
 		return err_within(e, "%s", own->name);
 	if (trace_block_decode(b, &t->head, p->chunk.ticks, own->bytes.data, own->bytes.len, e))
 		return err_within(e, "%s: byte %llu: damaged", own->name, (unsigned long long) p->offset);

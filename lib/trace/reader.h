@@ -30,6 +30,9 @@ struct trace {
 /* Does the file begin as a trace does? False of one that cannot be read. */
 bool trace_is_file(const char *path);
 
+/* The file beside a trace: with ".tasks" or ".phases" in place of .trace. NULL: no memory. Free it. */
+char *trace_path_beside(const char *trace, const char *suffix);
+
 /* NULL on error; free with trace_close, which accepts NULL. */
 struct trace *trace_open(const char *path, struct err *e);
 /* The same of an open regular file, which becomes the trace's, on failure too; name is for errors. */

@@ -9,8 +9,7 @@
 
 #include "base/array.h"
 #include "trace/advice.h"
-#include "trace/json.h"
-#include "trace/unit.h"
+#include "trace/view.h"
 
 #define DIGITS 6		/* of a number */
 #define LEVEL "NUMANode"

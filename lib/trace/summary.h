@@ -14,7 +14,7 @@
  *	found	a count of nodes for each check of trace/advice.h that found something
  *	metrics	events at the NUMA nodes (those that are counted on a higher level: there) and formulas: total of a
  *		counter, average over the objects of all nodes, least and most with the object that they are of
- *		("cn1 NUMANode 0"); all but the total in their "unit" (trace/unit.h: "%", "B/s", "/s"),
+ *		("cn1 NUMANode 0"); all but the total in their "unit" (trace/view.h: "%", "B/s", "/s"),
  *		which formulas do not have; absent values null
  *	omitted	the number of metrics that did not fit
  * Only printable ASCII without backslashes, so that the registry can check it without parsing it. Called by

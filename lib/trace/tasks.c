@@ -12,16 +12,6 @@
 #include "base/number.h"
 #include "base/printable.h"
 
-char *trace_tasks_path(const char *trace)
-{
-	size_t n = strlen(trace);
-	char *path;
-
-	if (n > 6 && !strcmp(trace + n - 6, ".trace"))
-		n -= 6;
-	return asprintf(&path, "%.*s.tasks", (int) n, trace) < 0 ? NULL : path;
-}
-
 /* "0-3,8"; "" and what is no list are empty. hwloc's own parser sets no bound to an index. NULL: no memory. */
 static hwloc_bitmap_t list_read(const char *text)
 {

@@ -16,7 +16,7 @@
  * and the others about a task each, with the keys of --topo-report=json and two more:
  *	cores	logical indices of its cores on the whole node
  *	nic_far	the device that its environment names, where another one is near: "mlx5_0 (mlx5_1 is near)"
- * The file may be anybody's. For trace/advice.h and cli/watch/advise_map.c.
+ * The file may be anybody's. For trace/advice.h and cli/watch/advise.c.
  */
 #define TRACE_TASKS_BYTES (64u << 20)	/* of the file */
 #define TRACE_TASKS_MAX 65536u
@@ -39,9 +39,6 @@ struct trace_tasks {
 	unsigned n;
 	uint64_t bits;			/* of the sets of all */
 };
-
-/* The file beside a trace: with .tasks in place of .trace. NULL: no memory. Free it. */
-char *trace_tasks_path(const char *trace);
 
 /* NULL on error. Free with trace_tasks_free, which accepts NULL. */
 struct trace_tasks *trace_tasks_read(const char *path, struct err *e);

@@ -11,7 +11,6 @@
 
 #include "base/file.h"
 #include "trace/block.h"
-#include "trace/chunk.h"
 
 struct trace_writer {
 	int fd;
@@ -62,7 +61,7 @@ static int append(struct trace_writer *w, const struct buf *bytes, struct err *e
 static int append_chunk(struct trace_writer *w, struct chunk *c, const struct buf *payload, struct buf *before,
 			struct err *e)
 {
-	int rc = chunk_put(c, payload, before, e) ? err_within(e, "%s", w->name) : append(w, before, e);
+	int rc = trace_chunk_put(c, payload, before, e) ? err_within(e, "%s", w->name) : append(w, before, e);
 
 	buf_free(before);
 	return rc;
@@ -157,7 +156,7 @@ static int write_index(struct trace_writer *w, struct err *e)
 
 	if (append_chunk(w, &c, &w->index, &out, e))
 		return -1;
-	chunk_put_number(&out, at);
+	trace_chunk_put_number(&out, at);
 	buf_add(&out, CHUNK_END, CHUNK_MAGIC_LEN);
 	rc = append(w, &out, e);
 	buf_free(&out);
@@ -181,8 +180,8 @@ int trace_writer_flush(struct trace_writer *w, struct err *e)
 	buf_free(&payload);
 	if (rc)
 		return -1;
-	chunk_put_number(&w->index, at);
-	chunk_put_header(&c, &w->index);
+	trace_chunk_put_number(&w->index, at);
+	trace_chunk_put_header(&c, &w->index);
 	return 0;
 }
 

@@ -4,7 +4,7 @@
 #define TOPIARY_REGISTRY_STORE_COSTS_STORE_H
 
 #include "db.h"
-#include "hwbench/result.h"
+#include "hwbench/hwbench.h"
 
 /*
  * Measured costs of nodes (hwbench/result.h): a list of quantities, shared by all nodes of a shape, and a node's values

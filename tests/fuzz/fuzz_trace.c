@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "trace/advice.h"
-#include "trace/chunk.h"
+#include "trace/block.h"
 #include "trace/reader.h"
 #include "trace/view.h"
 
@@ -51,11 +51,11 @@ static void read_chunks(const char *head, size_t head_len, const char *data, siz
 
 	buf_add(&out, CHUNK_MAGIC, CHUNK_MAGIC_LEN);
 	buf_add(&payload, head, head_len);
-	if (chunk_put(&c, &payload, &out, NULL))
+	if (trace_chunk_put(&c, &payload, &out, NULL))
 		abort();
 	payload.len = 0;
 	buf_add(&payload, data, len);
-	if (chunk_put(&d, &payload, &out, NULL))
+	if (trace_chunk_put(&d, &payload, &out, NULL))
 		abort();
 	read_all(out.data, out.len);
 	buf_free(&payload);

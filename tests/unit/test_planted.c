@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "monitor/events.h"
-#include "monitor/selftest.h"
 #include "monitor/source.h"
 #include "table.h"
 #include "trace/block.h"

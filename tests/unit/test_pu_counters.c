@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "monitor/pu_counters.h"
+#include "monitor/counters.h"
 #include "table.h"
 #include "trace/block.h"
 
@@ -64,7 +64,7 @@ long __wrap_syscall(long number, ...)
 	return fd;
 }
 
-/* Number, enabled, running, counts: monitor/pu_counters.c. */
+/* Number, enabled, running, counts: monitor/counters.c. */
 ssize_t __wrap_read(int fd, void *to, size_t size)
 {
 	ssize_t n = __real_read(fd, to, size);
@@ -126,7 +126,7 @@ static uint64_t counting_read(struct counting *x, const char *event, unsigned p)
 	return 0;
 }
 
-static struct pu_counter *counter_find(struct counting *x, const char *event)
+static struct counter *counter_find(struct counting *x, const char *event)
 {
 	for (unsigned i = 0; i < x->c.nevents; i++)
 		if (!strcmp(x->c.events[i]->name, event))

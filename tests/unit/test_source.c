@@ -9,8 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "monitor/counters.h"
 #include "monitor/events.h"
-#include "monitor/perf_pmu.h"
+#include "monitor/sysfs.h"
 #include "monitor/source.h"
 #include "table.h"
 #include "trace/block.h"

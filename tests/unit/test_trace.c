@@ -11,7 +11,7 @@
 #include "damage.h"
 #include "synthetic.h"
 #include "table.h"
-#include "trace/chunk.h"
+#include "trace/block.h"
 #include "trace/formula.h"
 #include "trace/phases.h"
 #include "trace/reader.h"
