@@ -470,9 +470,11 @@ static int run_advise(const struct args *a, struct trace *t, struct err *e)
 
 static int run_export(const struct args *a, struct trace *t, struct err *e)
 {
+	struct trace_phases *phases = a->format == TRACE_PAJE ? phases_beside(t, a->words.list[1]) : NULL;
 	struct trace_view *v = view_make(a, t, NULL, e);
-	int rc = v ? trace_export(t, v, NULL, a->format ? (enum trace_format) a->format : TRACE_CSV, stdout, e) : -1;
+	int rc = v ? trace_export(t, v, phases, a->format ? (enum trace_format) a->format : TRACE_CSV, stdout, e) : -1;
 
+	trace_phases_free(phases);
 	trace_view_free(v);
 	return rc;
 }

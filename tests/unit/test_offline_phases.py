@@ -117,6 +117,20 @@ def test_replay_and_page_name_the_phase(made, marks):
     assert len(re.search(r'"phased":\[([^]]*)\]', page)[1].split(",")) == TICKS
 
 
+def test_paje_has_the_phases_as_states(made, marks, tmp_path):
+    marks.phase('warm "up"', 10, 20)
+    marks.phase("solve", 20, 30)
+    path = tmp_path / "made.paje"
+    path.write_text(printed("export", made, "--paje", "--level=Machine"))
+    done = subprocess.run(["pj_dump", path], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    # State, container, type, start, end, duration, depth, value
+    states = [[word.strip() for word in line.split(",")] for line in done.stdout.splitlines() if line[:5] == "State"]
+    assert [(s[1], s[2], float(s[3]), float(s[4]), s[7]) for s in states] == \
+        [("made", "Phase", begin, end, name) for begin, end, name in
+         [(0, 10, "no phase"), (10, 20, "warm 'up'"), (20, 30, "solve"), (30, TICKS, "no phase")]]
+
+
 def test_phases_within_others(made, marks):
     marks.phase("step", 10)
     marks.phase("solve", 20, 30)
