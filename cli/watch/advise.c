@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -119,16 +120,6 @@ static json_t *found_json(const struct trace_advised *a)
 	return rows;
 }
 
-static void evidence_cell(struct table *table, const struct trace_advised *a, const struct trace_advised_check *c)
-{
-	bool has_node = a->nodes > 1 && *c->node;
-
-	if (has_node && c->nodes > 1)
-		table_cell(table, "%s: %s (on %u of %u nodes)", c->node, c->advice.evidence, c->nodes, a->nodes);
-	else
-		table_cell(table, "%s%s%s", has_node ? c->node : "", has_node ? ": " : "", c->advice.evidence);
-}
-
 static int print_found(const struct trace_advised *a, struct err *e)
 {
 	static const struct table_column columns[] = { { "FOUND", TABLE_LEFT }, { "EVIDENCE", TABLE_LEFT }, { 0 } };
@@ -139,7 +130,12 @@ static int print_found(const struct trace_advised *a, struct err *e)
 			continue;
 		table_cell(table, "%s", c->advice.kind);
 		table_colour(table, COLOUR_YELLOW);
-		evidence_cell(table, a, c);
+		if (a->nodes > 1 && *c->node && c->nodes > 1)
+			table_cell(table, "%s: %s (on %u of %u nodes)", c->node, c->advice.evidence, c->nodes,
+				   a->nodes);
+		else
+			table_cell(table, "%s%s%s", a->nodes > 1 ? c->node : "", a->nodes > 1 && *c->node ? ": " : "",
+				   c->advice.evidence);
 		table_cell(table, "%s", "");
 		table_cell(table, "-> %s", c->advice.remedy);
 	}
@@ -186,27 +182,20 @@ struct trace_tasks *advise_tasks(const char *path)
 	return t;
 }
 
-static int node_print(const struct trace_advised *a, const struct trace *t, bool as_json, struct err *e)
-{
-	char what[32];
-
-	if (!as_json) {
-		snprintf(what, sizeof(what), "%u trace%s", a->traces, a->traces > 1 ? "s" : "");
-		return found_print(a, *t->head.node ? t->head.node : "node", what, e);
-	}
-	return cmd_print_new(json_pack("{s:s, s:I, s:f, s:o}", "node", t->head.node, "traces", (json_int_t) a->traces,
-				       "seconds", a->seconds, "checks", found_json(a)), e);
-}
-
 int trace_advise(struct trace *const *t, const char *const *names, unsigned n, bool as_json, struct err *e)
 {
 	char *path = trace_path_beside(names[0], ".tasks");
 	struct trace_tasks *tasks = path ? advise_tasks(path) : NULL;
 	struct trace_advised a = {0};
-	int rc = found_add(&a, &(struct advice_node){ t, names, n, tasks, NULL }, t[0]->head.node, e);
+	int rc = found_add(&a, &(struct advice_node){ t, names, n, tasks, NULL, NULL }, t[0]->head.node, e);
+	char what[32];
 
-	if (rc == 0)
-		rc = node_print(&a, t[0], as_json, e);
+	snprintf(what, sizeof(what), "%u trace%s", n, n > 1 ? "s" : "");
+	if (rc == 0 && !as_json)
+		rc = found_print(&a, *t[0]->head.node ? t[0]->head.node : "node", what, e);
+	else if (rc == 0)
+		rc = cmd_print_new(json_pack("{s:s, s:I, s:f, s:o}", "node", t[0]->head.node, "traces",
+					     (json_int_t) a.traces, "seconds", a.seconds, "checks", found_json(&a)), e);
 	found_free(&a);
 	trace_tasks_free(tasks);
 	free(path);
@@ -229,15 +218,6 @@ struct mapping_check {
 
 #define SEED 1
 #define GAIN 0.1		/* of the present cost; runs of one mapping differ by less */
-
-static unsigned count_ranks(const struct mapping_check *a)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < a->n; i++)
-		n += a->nodes[i]->n;
-	return n;
-}
 
 static int check_ranks(const struct mapping_check *a, unsigned ranks, struct err *e)
 {
@@ -313,27 +293,23 @@ static unsigned *places_now(const struct mapping_check *a, const struct places *
 	return place;
 }
 
-static void judge(const struct matrix *m, const char *name, double now, const struct mapping *best, struct advice *out)
-{
-	const char *slash = strrchr(name, '/');
-
-	if (now <= 0 || best->cost > (1 - GAIN) * now)
-		return;
-	out->result = ADVICE_FOUND;
-	snprintf(out->evidence, sizeof(out->evidence), "the messages of the %u ranks in %.80s cost %.4g where the "
-		 "ranks are, %.4g with the best mapping found: %.0f %% less", m->ranks, slash ? slash + 1 : name, now,
-		 best->cost, 100 * (now - best->cost) / now);
-}
-
 static int compare(const struct mapping_check *a, const char *name, const struct matrix *m, const struct places *p,
 		   struct advice *out, struct err *e)
 {
 	unsigned *place = places_now(a, p, m->ranks, e);
+	const char *slash = strrchr(name, '/');
 	struct mapping best;
 	int rc = place ? mapping_solve(m, p, EFFORT_NORMAL, SEED, &best, e) : -1;
 
 	if (rc == 0) {
-		judge(m, name, mapping_cost(m, p, place), &best, out);
+		double now = mapping_cost(m, p, place);
+
+		if (now > 0 && best.cost <= (1 - GAIN) * now) {
+			out->result = ADVICE_FOUND;
+			snprintf(out->evidence, sizeof(out->evidence), "the messages of the %u ranks in %.80s cost "
+				 "%.4g where the ranks are, %.4g with the best mapping found: %.0f %% less", m->ranks,
+				 slash ? slash + 1 : name, now, best.cost, 100 * (now - best.cost) / now);
+		}
 		mapping_free(&best);
 	}
 	free(place);
@@ -360,12 +336,14 @@ static int places_load(const struct cmd *c, const struct mapping_check *a, struc
 static int map_check(const struct cmd *c, const struct mapping_check *a, const char *name, struct advice *out,
 		     struct err *e)
 {
-	unsigned ranks = count_ranks(a);
+	unsigned ranks = 0;
 	struct place_job job = {0};
 	struct hierarchy *network = NULL;
 	struct matrix *whole, *m = NULL;
 	int rc = -1;
 
+	for (unsigned i = 0; i < a->n; i++)
+		ranks += a->nodes[i]->n;
 	if (check_ranks(a, ranks, e) || !(whole = matrix_read(name, e)))
 		return -1;
 	if (ranks > whole->ranks)
@@ -439,12 +417,13 @@ static const struct cmd_syntax syntax = {
 
 /* Where a trace cannot be judged, for example that of a short step, it is still known where the tasks were. */
 static int node_advise(struct trace_advised *a, const struct step_node *node, const struct trace_tasks *tasks,
-		       struct err *e)
+		       struct advice_sums *sums, struct err *e)
 {
 	struct trace *t = node->trace ? trace_open(node->trace, e) : NULL;
 	const char *name = node->trace;
 	struct advice_node only = { .tasks = tasks, .lack = node->trace ? "a trace that can be judged" : NULL };
-	int rc = t ? found_add(a, &(struct advice_node){ &t, &name, 1, tasks, NULL }, node->name, e) : -1;
+	struct advice_node whole = { .traces = &t, .names = &name, .n = 1, .tasks = tasks, .sums = sums };
+	int rc = t ? found_add(a, &whole, node->name, e) : -1;
 	double seconds = t ? t->end * 1e-9 : 0;
 
 	trace_close(t);
@@ -459,6 +438,7 @@ static int node_advise(struct trace_advised *a, const struct step_node *node, co
 struct step {
 	const struct step_files *files;
 	struct trace_tasks **tasks;	/* of each node, or NULL */
+	struct advice_sums *sums;	/* of each node */
 	struct trace_advised found;
 };
 
@@ -467,6 +447,7 @@ static void step_free(struct step *s)
 	for (unsigned i = 0; s->tasks && i < s->files->n; i++)
 		trace_tasks_free(s->tasks[i]);
 	free(s->tasks);
+	free(s->sums);
 	found_free(&s->found);
 }
 
@@ -488,18 +469,84 @@ static int step_check_mapping(const struct cmd *c, const struct args *a, struct 
 	return rc;
 }
 
+static int by_number(const void *a, const void *b)
+{
+	double x = *(const double *) a, y = *(const double *) b;
+
+	return (x > y) - (x < y);
+}
+
+/* A node that has less than the median of all, of two: than the other. */
+static int step_compare_nodes(struct step *s, struct err *e)
+{
+	static const struct {
+		struct advice advice;
+		size_t offset;			/* in struct advice_sums */
+		unsigned nodes;			/* at least */
+		double part, median;		/* less than this part of a median of at least so much is a finding */
+		const char *missing;
+	} checks[] = {
+		{ { .kind = "uneven nodes", .remedy = "give each node as much work, or request fewer nodes: -N" },
+		  offsetof(struct advice_sums, busy), 2, 0.7, 0.5, "busy on two nodes" },
+		{ { .kind = "slow node", .remedy = "have the administrator check the node; --exclude it meanwhile" },
+		  offsetof(struct advice_sums, clock), 3, 0.85, 0, "cycles on three nodes" },
+	};
+	double *all = calloc(s->files->n, sizeof(*all));
+	int rc = all ? 0 : err_set(e, "out of memory");
+
+	for (size_t k = 0; rc == 0 && k < sizeof(checks) / sizeof(checks[0]); k++) {
+		struct advice found = checks[k].advice;
+		const char *lowest = NULL;
+		double least = INFINITY;
+		unsigned n = 0;
+
+		for (unsigned i = 0; i < s->files->n; i++) {
+			double x = *(const double *) ((const char *) &s->sums[i] + checks[k].offset);
+
+			if (isnan(x))
+				continue;
+			all[n++] = x;
+			if (x < least) {
+				least = x;
+				lowest = s->files->nodes[i].name;
+			}
+		}
+		qsort(all, n, sizeof(*all), by_number);
+		if (n < checks[k].nodes) {
+			found.result = ADVICE_UNKNOWN;
+			snprintf(found.evidence, sizeof(found.evidence), "%s", checks[k].missing);
+		} else if (all[n / 2] >= checks[k].median && least < checks[k].part * all[n / 2]) {
+			found.result = ADVICE_FOUND;
+			if (k == 0)
+				snprintf(found.evidence, sizeof(found.evidence),
+					 "the cores of %.64s were busy for %.0f %% of the time, those of the median "
+					 "node for %.0f %%", lowest, 100 * least, 100 * all[n / 2]);
+			else
+				snprintf(found.evidence, sizeof(found.evidence),
+					 "%.64s ran at %.2f GHz, the median node at %.2f GHz", lowest, least,
+					 all[n / 2]);
+		}
+		rc = found_add_step(&s->found, &found, e);
+	}
+	free(all);
+	return rc;
+}
+
 static int step_advise(const struct cmd *c, const struct args *a, struct step *s, struct err *e)
 {
 	struct err why = {"its list of tasks cannot be read"};
 	unsigned judged = 0;
 
-	if (!(s->tasks = calloc(s->files->n, sizeof(*s->tasks))))
+	s->tasks = calloc(s->files->n, sizeof(*s->tasks));
+	s->sums = calloc(s->files->n, sizeof(*s->sums));
+	if (!s->tasks || !s->sums)
 		return err_set(e, "out of memory");
 	for (unsigned i = 0; i < s->files->n; i++) {
 		const struct step_node *node = &s->files->nodes[i];
 
 		s->tasks[i] = node->tasks ? advise_tasks(node->tasks) : NULL;
-		if (!node_advise(&s->found, node, s->tasks[i], &why))
+		s->sums[i] = (struct advice_sums){ NAN, NAN };
+		if (!node_advise(&s->found, node, s->tasks[i], &s->sums[i], &why))
 			judged++;
 		else if (s->files->n > 1)
 			log_warning("%s", why.text);
@@ -508,6 +555,8 @@ static int step_advise(const struct cmd *c, const struct args *a, struct step *s
 		return err_set(e, "%s", why.text);
 	if (!judged)
 		return err_set(e, "%s: nothing in it can be judged", s->files->name);
+	if (s->files->n > 1 && step_compare_nodes(s, e))
+		return -1;
 	/* At a step's end neither a registry nor the time of a mapping is worth waiting for. */
 	return a->brief && !a->matrix ? 0 : step_check_mapping(c, a, s, e);
 }
@@ -544,12 +593,6 @@ static int print_step(const struct step *s, unsigned number, struct err *e)
 	return found_print(&s->found, name, what, e);
 }
 
-static json_t *step_json(const struct step *s)
-{
-	return json_pack("{s:s, s:i, s:f, s:o}", "step", s->files->name, "nodes", (int) s->found.nodes, "seconds",
-			 s->found.seconds, "checks", found_json(&s->found));
-}
-
 static int steps_advise(const struct cmd *c, const struct args *a, const struct step_files *files, unsigned n,
 			json_t *rows, struct err *e)
 {
@@ -565,7 +608,9 @@ static int steps_advise(const struct cmd *c, const struct args *a, const struct 
 		else if (rc)
 			err_set(e, "%s", why.text);
 		else if (c->json)
-			json_array_append_new(rows, step_json(&s));
+			json_array_append_new(rows, json_pack("{s:s, s:i, s:f, s:o}", "step", s.files->name, "nodes",
+							      (int) s.found.nodes, "seconds", s.found.seconds, "checks",
+							      found_json(&s.found)));
 		else if (a->brief)
 			print_brief(&s);
 		else if (print_step(&s, judged, &why))

@@ -22,6 +22,8 @@ static const struct {
 	int (*find)(struct sources *s, struct err *e);
 } sources[] = {
 	{ "sw", "memory_used", source_memory },
+	{ "sw", "run_delay", source_run_delay },
+	{ "sw", "swapped_in", source_swap },
 	{ "sw", "disk_read and disk_written", source_disks },
 	{ "sw", "ethernet_received and ethernet_sent", source_network },
 	{ "cpu", "memory_read and memory_written", source_bandwidth },
@@ -275,8 +277,13 @@ uint64_t source_increase(const struct source_bounds *b, uint64_t before, uint64_
 
 static uint64_t meter_tick(struct source_meter *m, uint64_t ns)
 {
-	uint64_t now = m->read(m), before = m->before;
+	uint64_t now, before = m->before;
 
+	if ((m->waited += ns) < m->seldom)
+		return 0;	/* what is not read now is in the next reading */
+	ns = m->waited;
+	m->waited = 0;
+	now = m->read(m);
 	if (m->kind == TRACE_GAUGE)
 		return m->bounds.most && now > m->bounds.most ? TRACE_ABSENT : now;
 	m->before = now;

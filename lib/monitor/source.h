@@ -41,11 +41,12 @@ struct source_meter {
 	const char *begins;		/* in a text: the number follows this word, */
 	unsigned field;			/* and so many others */
 	double scale;			/* what is read times this is the value */
-	void *handle;			/* of a library */
+	const void *handle;		/* of a library, or the PUs that are summed up */
+	uint64_t seldom;		/* of a counter that costs much to read: nanoseconds between two readings */
 	/* --- of source.c --- */
 	int event;			/* of struct sources; -1: it has no place in the tree */
 	unsigned object;		/* of the event's level */
-	uint64_t before, still;		/* at the last reading; nanoseconds without increase */
+	uint64_t before, still, waited;	/* at the last reading; nanoseconds without increase, and since then */
 };
 
 struct source_event {
@@ -118,6 +119,8 @@ bool source_add_file(struct sources *s, struct source_meter m, const char *path)
 /* 0 if meters were found, else -1 with why there are none. */
 int source_memory(struct sources *s, struct err *e);
 int source_disks(struct sources *s, struct err *e);
+int source_run_delay(struct sources *s, struct err *e);
+int source_swap(struct sources *s, struct err *e);
 int source_network(struct sources *s, struct err *e);
 int source_power(struct sources *s, struct err *e);
 int source_bandwidth(struct sources *s, struct err *e);

@@ -202,14 +202,14 @@ static uint64_t read_busy(struct source_meter *m)
 {
 	struct nvml_utilization u;
 
-	return nvml->utilization(m->handle, &u) ? TRACE_ABSENT : u.gpu;
+	return nvml->utilization((void *) m->handle, &u) ? TRACE_ABSENT : u.gpu;
 }
 
 static uint64_t read_memory(struct source_meter *m)
 {
 	struct nvml_memory memory;
 
-	if (nvml->memory(m->handle, &memory) || memory.used > memory.total)
+	if (nvml->memory((void *) m->handle, &memory) || memory.used > memory.total)
 		return TRACE_ABSENT;
 	return memory.used;
 }
@@ -218,7 +218,7 @@ static uint64_t read_power(struct source_meter *m)
 {
 	unsigned milliwatts;
 
-	return nvml->power(m->handle, &milliwatts) ? TRACE_ABSENT : milliwatts * UINT64_C(1000);
+	return nvml->power((void *) m->handle, &milliwatts) ? TRACE_ABSENT : milliwatts * UINT64_C(1000);
 }
 
 static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <ctype.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +8,11 @@
 
 #include "monitor/source.h"
 #include "monitor/sysfs.h"
+#include "trace/block.h"
 
 /*
- * Memory in use by NUMA node, and what the node's disks transfer: sysfs(5), Documentation/block/stat.rst of the kernel.
- * Network file systems are in the network's counters.
+ * Memory in use by NUMA node, time that threads wait to run, pages swapped in, and what the node's disks transfer:
+ * sysfs(5), proc(5), Documentation/block/stat.rst of the kernel. Network file systems are in the network's counters.
  *
  * What the network devices of the node receive and send, in bytes:
  *	InfiniBand, RoCE, Omni-Path	/sys/class/infiniband/DEVICE/ports/PORT/counters{,_ext}, words of 4 bytes
@@ -25,6 +26,7 @@
 #define RATE_SLACK 1.05			/* encoding, rounding of the rate */
 #define BITS_32 (UINT64_C(1) << 32)
 #define SECTOR 512u
+#define SELDOM_NS 900000000u		/* between two readings of what costs more than a counter */
 #define DISK_MOST 64e9		/* bytes a second */
 
 static void memory_add(void *user, const char *name)
@@ -56,6 +58,55 @@ int source_memory(struct sources *s, struct err *e)
 	if (sysfs_path(path, s->root, "/sys/devices/system/node"))
 		sysfs_each(path, "node", memory_add, s);
 	return s->nmeters > before ? 0 : err_set(e, s->pus ? "no NUMA node is wholly the job's" : "no NUMA node");
+}
+
+/* Nanoseconds in which threads that could run waited for one of the PUs (Documentation/scheduler/sched-stats.rst). */
+static uint64_t read_run_delay(struct source_meter *m)
+{
+	int fd = lseek(m->fd, 0, SEEK_SET) ? -1 : dup(m->fd);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	unsigned long long delay, sum = 0;
+	bool is_found = false;
+	char line[512];
+	unsigned cpu;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "cpu%u %*u %*u %*u %*u %*u %*u %*u %llu", &cpu, &delay) == 2 &&
+		    (!m->handle || hwloc_bitmap_isset(m->handle, cpu))) {
+			is_found = true;
+			sum += delay;
+		}
+	if (f)
+		fclose(f);
+	else if (fd >= 0)
+		close(fd);
+	return is_found && sum <= TRACE_VALUE_MAX ? sum : TRACE_ABSENT;
+}
+
+/* A file of some hundred bytes for each PU of the node. */
+int source_run_delay(struct sources *s, struct err *e)
+{
+	struct source_meter m = { .name = "run_delay", .unit = "ns", .level = "Machine", .os_index = -1,
+				  .read = read_run_delay, .handle = s->pus, .seldom = SELDOM_NS };
+	char path[SYSFS_PATH];
+
+	if (!sysfs_path(path, s->root, "/proc/schedstat") || (m.fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+		return err_set(e, "the kernel has no /proc/schedstat");
+	source_add(s, &m);
+	return 0;
+}
+
+/* Pages, by which a fault that waits for a disk is told from one that reads a file. */
+int source_swap(struct sources *s, struct err *e)
+{
+	struct source_meter m = { .name = "swapped_in", .unit = "", .level = "Machine", .os_index = -1,
+				  .begins = "\npswpin ", .seldom = SELDOM_NS };
+	char path[SYSFS_PATH];
+
+	if (!source_owns_object(s, "Machine", 0))
+		return err_set(e, "the job has only a part of the node");
+	return sysfs_path(path, s->root, "/proc/vmstat") && source_add_file(s, m, path) ? 0 :
+		err_set(e, "the kernel has no /proc/vmstat");
 }
 
 /* Disks that are hardware: what is made of them is counted in them. */

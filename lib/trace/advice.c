@@ -17,6 +17,7 @@
 #define ACTIVE 0.05
 #define ALONE 0.25		/* part of the run time in which one PU works */
 #define WAITING 0.5		/* mean of the active PUs */
+#define STARVED 0.3		/* seconds that threads waited for each PU that worked, a second */
 #define UNEQUAL 0.3		/* between the domains of a level, or the mean of the PUs and the busiest */
 #define CONTENDED 0.4		/* part of the intervals */
 #define MANY_SHARED 0.5		/* of the PUs */
@@ -108,6 +109,22 @@ static double domain_busy(const struct advice_facts *f, const struct trace_objec
 	for (unsigned i = 0; i < cores->n; i++)
 		n += cores->objects[i].first >= o->first && cores->objects[i].first < trace_object_end(o);
 	return n ? busy_of(f, o) / n : NAN;
+}
+
+/* A core is as busy as the busiest of its PUs: the mean of all cores. */
+static double cores_busy(const struct advice_facts *f)
+{
+	const struct trace_level *cores = cores_of(f);
+	double sum = 0;
+
+	for (unsigned i = 0; i < cores->n; i++) {
+		double most = 0;
+
+		for (unsigned pu = cores->objects[i].first; pu < trace_object_end(&cores->objects[i]); pu++)
+			most = fmax(most, busy_of(f, &(struct trace_object){ .first = pu, .count = 1 }));
+		sum += most;
+	}
+	return sum / cores->n;
 }
 
 static void name_write(const struct trace_level *l, unsigned i, char *out, size_t size)
@@ -238,8 +255,10 @@ static bool find_uneven(const struct advice_facts *f, char *out, size_t size)
 			continue;
 		name_write(&f->h->levels[level], r.low, low, sizeof(low));
 		name_write(&f->h->levels[level], r.high, high, sizeof(high));
-		return SAY("the cores of %s were busy for %.0f %% of the time, those of %s for %.0f %%", high,
-			   100 * r.most, low, 100 * r.least);
+		return r.most > 1 ? SAY("in the mean %.1f PUs of each core of %s were busy, %.1f of each core of %s",
+					r.most, high, r.least, low) :
+				    SAY("the cores of %s were busy for %.0f %% of the time, those of %s for %.0f %%",
+					high, 100 * r.most, low, 100 * r.least);
 	}
 	return false;
 }
@@ -263,11 +282,25 @@ static bool find_imbalance(const struct advice_facts *f, char *out, size_t size)
 		    100 * r.most, r.n, 100 * r.mean);
 }
 
+/* The program's own threads are few enough, and something else has the PUs. */
+static bool find_starved(const struct advice_facts *f, char *out, size_t size)
+{
+	double waited = total_of(f, DELAY) * 1e-9;
+	struct range r;
+
+	range_find(f, pus_of(f), active_busy, &r);
+	return r.n && r.mean < FULL && waited >= STARVED * r.n &&
+		SAY("threads that could run waited for their PU, %.1f s in each second on a PU, and the %u PUs that "
+		    "worked did so for %.0f %% of the time", waited / r.n, r.n, 100 * r.mean);
+}
+
 /* A program that computes on GPUs waits for them. */
 static bool find_waiting(const struct advice_facts *f, char *out, size_t size)
 {
 	struct range r;
 
+	if (has(f, DELAY) && find_starved(f, out, size))
+		return false;
 	for (unsigned t = 0; f->tasks && t < f->tasks->n; t++)
 		if (*f->tasks->list[t].gpu)
 			return false;
@@ -490,6 +523,8 @@ static const struct rule {
 	{ "serial part", { BUSY }, find_alone, "run that part in parallel, or as a step with fewer cores" },
 	{ "uneven domains", { BUSY }, find_uneven, "place the tasks evenly: --topo-place=scatter" },
 	{ "load imbalance", { BUSY }, find_imbalance, "divide the work evenly, or give slow tasks more threads" },
+	{ "starved", { BUSY, DELAY }, find_starved,
+	  "other programs run on these PUs: --exclusive, or have the administrator look for them" },
 	{ "waiting", { BUSY }, find_waiting,
 	  "look at communication, I/O and other programs on these cores; fewer cores may do as well" },
 	{ "disk faults", { BUSY, MAJOR }, find_disk_faults,
@@ -526,6 +561,10 @@ static void rule_apply(const struct advice_facts *f, const struct rule *r, const
 		out->remedy = "let the step have cores near each GPU: srun without -c and --exact has all of the job's";
 	if (r->find == find_migrations && f->tasks && f->tasks->n)
 		out->remedy = "bind the threads of each rank: --topo-omp=auto";
+	if (out->result == ADVICE_FOUND && r->find == find_disk_faults && has(f, SWAPPED))
+		out->remedy = 2 * total_of(f, SWAPPED) >= total_of(f, MAJOR) ?
+			"memory was short, and pages were swapped in: request more: --mem" :
+			"files are mapped, not swapped: read them from a faster file system, or in larger pieces";
 }
 
 struct advice *advice_list(const struct advice_node *node, unsigned *n, struct err *e)
@@ -540,6 +579,10 @@ struct advice *advice_list(const struct advice_node *node, unsigned *n, struct e
 	if (facts_read(&f, node, e)) {
 		free(list);
 		return NULL;
+	}
+	if (node->sums) {
+		node->sums->busy = has(&f, BUSY) ? cores_busy(&f) : NAN;
+		node->sums->clock = has(&f, BUSY) && has(&f, CYCLES) ? median_clock(&f) : NAN;
 	}
 	for (*n = 0; *n < RULES; ++*n)
 		rule_apply(&f, &rules[*n], node->lack, &list[*n]);

@@ -24,6 +24,12 @@ struct advice {
 	const char *remedy;		/* options of srun(1) and Topiary, or what to look at */
 };
 
+/* Of a node, for a comparison of nodes; NAN: not counted. */
+struct advice_sums {
+	double busy;			/* mean of its cores: 1 is all the time */
+	double clock;			/* GHz, the median of the cores that worked */
+};
+
 /* One node of a step. */
 struct advice_node {
 	struct trace *const *traces;	/* of the same events, recorded at the same time */
@@ -31,6 +37,7 @@ struct advice_node {
 	unsigned n;			/* may be 0 where tasks are known */
 	const struct trace_tasks *tasks;	/* or NULL */
 	const char *lack;		/* of n 0: why there are no events, as evidence; NULL: their names are */
+	struct advice_sums *sums;	/* set on success; NULL: not wanted */
 };
 
 /* One entry for each rule, in the order of the table, *n of them; free(3) it. NULL on error. */

@@ -10,7 +10,7 @@
 
 const char *const role_names[ROLES + 1] = {
 	"busy", "context_switches", "migrations", "minor_faults", "major_faults", "cycles", "instructions", "l3_misses",
-	"near_fills", "far_fills", "memory_used", "tasks",
+	"near_fills", "far_fills", "memory_used", "run_delay", "swapped_in", "tasks",
 };
 
 /*

@@ -9,7 +9,8 @@
 #include "trace/join.h"
 
 /* What the rules of advice.c are about: the sums of traces of one node that were recorded at the same time. */
-enum advice_role { BUSY, SWITCHES, MIGRATIONS, MINOR, MAJOR, CYCLES, INSTRUCTIONS, MISSES, NEAR, FAR, MEMORY, ROLES,
+enum advice_role { BUSY, SWITCHES, MIGRATIONS, MINOR, MAJOR, CYCLES, INSTRUCTIONS, MISSES, NEAR, FAR, MEMORY,
+		   DELAY, SWAPPED, ROLES,
 		   TASKS = ROLES };
 extern const char *const role_names[ROLES + 1];	/* of the events */
 

@@ -135,7 +135,7 @@ static void node_check(struct trace_summary *s, struct trace *const *traces, con
 {
 	unsigned checks = 0;
 	struct err e;
-	struct advice *list = advice_list(&(struct advice_node){ traces, names, n, tasks, NULL }, &checks, &e);
+	struct advice *list = advice_list(&(struct advice_node){ traces, names, n, tasks, NULL, NULL }, &checks, &e);
 
 	for (unsigned i = 0; list && i < checks; i++)
 		if (list[i].result == ADVICE_FOUND) {

@@ -39,7 +39,7 @@ static void read_all(const void *bytes, size_t len)
 			break;
 	trace_block_free(&b);
 	trace_view_free(v);
-	free(advice_list(&(struct advice_node){ &t, &(const char *){ "fuzz" }, 1, NULL }, &n, &e));
+	free(advice_list(&(struct advice_node){ &t, &(const char *){ "fuzz" }, 1, NULL, NULL, NULL }, &n, &e));
 	trace_close(t);
 }
 

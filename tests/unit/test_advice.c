@@ -20,7 +20,8 @@
 #define TRACES 1000u /* with a fault, and as many without */
 #define SECOND 1e9
 
-enum { BUSY, SWITCHES, MIGRATIONS, MINOR, MAJOR, CYCLES, INSTRUCTIONS, MISSES, NEAR, FAR, MEMORY, EVENTS };
+enum { BUSY, SWITCHES, MIGRATIONS, MINOR, MAJOR, CYCLES, INSTRUCTIONS, MISSES, NEAR, FAR, MEMORY, DELAY, SWAPPED,
+       EVENTS };
 static const struct {
 	const char *name, *level;
 	enum trace_kind kind;
@@ -36,6 +37,8 @@ static const struct {
 	{ "near_fills", "PU", TRACE_COUNTER },
 	{ "far_fills", "PU", TRACE_COUNTER },
 	{ "memory_used", "NUMANode", TRACE_GAUGE },
+	{ "run_delay", "Machine", TRACE_COUNTER },
+	{ "swapped_in", "Machine", TRACE_COUNTER },
 };
 
 /* All but the last have several NUMA nodes, and the first three SMT. */
@@ -70,6 +73,7 @@ enum fault {
 	OUTSIDE,
 	FAR_POLICY,
 	TOO_MANY,
+	STARVED,
 	/* What looks like a fault and is none. */
 	COLD_FILES,
 	SHORT_SERIAL,
@@ -104,6 +108,7 @@ static const struct {
 	[OUTSIDE] = { "outside threads", ROWS(machines) },
 	[FAR_POLICY] = { "far policy", SEVERAL },
 	[TOO_MANY] = { "more threads than PUs", ROWS(machines) },
+	[STARVED] = { "starved", ROWS(machines) },
 	[COLD_FILES] = { "", ROWS(machines) },
 	[SHORT_SERIAL] = { "", ROWS(machines) },
 	[KINDS_OF_CORES] = { "", ROWS(machines) },
@@ -134,6 +139,7 @@ struct program {
 	double moves, minor, major, phases; /* phases: part of the ticks in which all wait for I/O */
 	double cold;			    /* part of the ticks that has the major faults; 0: all */
 	double serial;			    /* part of the ticks in which PU 0 works alone */
+	double delay, swapped;		    /* seconds a PU that works, a second; a part of the major faults */
 	double halved, half_rate;	    /* part in which half of the cores work, each so many times as much */
 };
 
@@ -248,8 +254,13 @@ static void fault_plant(struct program *p, const struct trace_head *h, enum faul
 	case WAITING:
 		pus_scale(p->busy, between(0.1, 0.45));
 		break;
+	case STARVED:	/* by a program that is not recorded */
+		pus_scale(p->busy, between(0.1, 0.8));
+		p->delay = between(0.5, 3);
+		break;
 	case DISK_FAULTS:
 	case COLD_FILES:
+		p->swapped = fault == DISK_FAULTS ? below(2) : 0;
 		p->major = magnitude(100, 10000);
 		p->cold = fault == COLD_FILES ? between(0.05, 0.3) : 0;
 		break;
@@ -407,7 +418,7 @@ enum who { ALL, ALONE, HALF };
 static void tick_make(const struct program *p, const struct trace_head *h, double seconds, double load, bool first,
 		      enum who who, double major, uint64_t *values)
 {
-	double rate = who == HALF ? p->half_rate : 1;
+	double rate = who == HALF ? p->half_rate : 1, delay = 0, from_disk = 0;
 
 	for (unsigned i = 0; i < h->pus; i++) {
 		double works = (who == ALONE ? i == 0 : who == HALF ? i < h->pus / 2 : 1) * load;
@@ -428,7 +439,11 @@ static void tick_make(const struct program *p, const struct trace_head *h, doubl
 
 		for (unsigned x = 0; x < MEMORY; x++)
 			values[h->events[x].column + i] = value[x];
+		delay += busy > 0 ? (p->delay + between(0, 0.02)) * seconds : 0;
+		from_disk += value[MAJOR];
 	}
+	values[h->events[DELAY].column] = delay * SECOND;
+	values[h->events[SWAPPED].column] = from_disk * p->swapped;
 	for (unsigned i = 0; i < h->levels[h->events[MEMORY].level].n; i++)
 		values[h->events[MEMORY].column + i] = p->memory[i] * between(0.98, 1.02);
 }
@@ -488,8 +503,11 @@ static void run_make(struct run *r, const struct trace_head *h, const struct pro
 	}
 }
 
-/* What a recorder on some of the PUs writes of it, where `ranks` share the memory of each NUMA node. */
-static struct trace *run_trace(const struct run *r, struct trace_head *h, unsigned ranks)
+/*
+ * What one of several recorders, each on a part of the PUs, writes of it, where `ranks` share the memory of each NUMA
+ * node.
+ */
+static struct trace *run_trace(const struct run *r, struct trace_head *h, unsigned ranks, unsigned recorders)
 {
 	int fd = memfd_create("advice", MFD_CLOEXEC), copy = dup(fd);
 	uint64_t *values = calloc(h->columns, sizeof(*values));
@@ -505,7 +523,7 @@ static struct trace *run_trace(const struct run *r, struct trace_head *h, unsign
 			for (unsigned i = 0; i < l->n; i++)
 				values[h->events[x].column + i] =
 					r->values[tick * r->h->columns + r->h->events[x].column + l->objects[i].index] /
-					(x == MEMORY ? ranks : 1);
+					(x == MEMORY ? ranks : x > MEMORY ? recorders : 1);
 		}
 		assert_int_equal(trace_writer_tick(w, r->end[tick], values, &e), 0);
 	}
@@ -538,15 +556,19 @@ static void one_trace(enum fault fault, struct score *score)
 	if (!*faults[fault].kind && hwloc_bitmap_weight(tasks->list[0].cores) == 1)
 		fault_plant(&p, &h, MOVING);
 	run_make(&r, &h, &p);
-	t = run_trace(&r, &h, 1);
+	t = run_trace(&r, &h, 1, 1);
 	free(r.values);
-	if (!(list = advice_list(&(struct advice_node){ &t, &(const char *){ "made" }, 1, tasks, NULL }, &n, &e)))
+	if (!(list = advice_list(&(struct advice_node){ &t, &(const char *){ "made" }, 1, tasks, NULL, NULL }, &n, &e)))
 		fail_msg("%s", e.text);
 	score->made++;
 	for (unsigned i = 0; i < n; i++) {
 		bool planted = !strcmp(list[i].kind, faults[fault].kind);
 
 		assert_int_not_equal(list[i].result, ADVICE_UNKNOWN);
+		/* A starved program does not wait for others, and only memory that was swapped lacks. */
+		assert_false(fault == STARVED && !strcmp(list[i].kind, "waiting") && list[i].result == ADVICE_FOUND);
+		if (fault == DISK_FAULTS && planted && list[i].result == ADVICE_FOUND)
+			assert_int_equal(!!strstr(list[i].remedy, "--mem"), p.swapped > 0);
 		score->found += planted && list[i].result == ADVICE_FOUND;
 		score->others += !planted && list[i].result == ADVICE_FOUND;
 		if (!*faults[fault].kind && list[i].result == ADVICE_FOUND)
@@ -602,17 +624,17 @@ static void ranks_are_one_program(void **state)
 		program_make(&p, &h);
 		fault_plant(&p, &h, fault);
 		run_make(&r, &h, &p);
-		t = run_trace(&r, &h, 1);
+		t = run_trace(&r, &h, 1, 1);
 		for (unsigned k = 0; k < ranks; k++) {
 			hwloc_bitmap_t pus = hwloc_bitmap_alloc();
 
 			hwloc_bitmap_set_range(pus, k * h.pus / ranks, (k + 1) * h.pus / ranks - 1);
 			part[k] = head_make(machine, pus);
 			hwloc_bitmap_free(pus);
-			each[k] = run_trace(&r, &part[k], 1 + (ranks - 1) / level_of(&h, "NUMANode")->n);
+			each[k] = run_trace(&r, &part[k], 1 + (ranks - 1) / level_of(&h, "NUMANode")->n, ranks);
 		}
-		whole = advice_list(&(struct advice_node){ &t, names, 1, NULL, NULL }, &n, &e);
-		parts = advice_list(&(struct advice_node){ each, names, ranks, NULL, NULL }, &nparts, &e);
+		whole = advice_list(&(struct advice_node){ &t, names, 1, NULL, NULL, NULL }, &n, &e);
+		parts = advice_list(&(struct advice_node){ each, names, ranks, NULL, NULL, NULL }, &nparts, &e);
 		if (!whole || !parts || n != nparts)
 			fail_msg("%s", e.text);
 		for (unsigned k = 0; k < n; k++)
@@ -640,6 +662,7 @@ static void traces_must_belong_together(void **state)
 		{ "cn1", "idle", 0, "b: it has other events than a" },
 		{ "cn1", "busy", 1000 * (int64_t) SECOND, "b: it was recorded at another time than the others" },
 	};
+	static const char *const names[] = { "a", "b" };
 	struct trace_head a = head_make(machines[0], NULL);
 	struct program p;
 	struct run r;
@@ -648,7 +671,7 @@ static void traces_must_belong_together(void **state)
 	run_make(&r, &a, &p);
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct trace_head b = head_make(machines[0], NULL);
-		struct trace *t[2] = { run_trace(&r, &a, 1) };
+		struct trace *t[2] = { run_trace(&r, &a, 1, 1) };
 		struct advice *list;
 		struct err e = { "" };
 		unsigned n;
@@ -656,8 +679,8 @@ static void traces_must_belong_together(void **state)
 		strcpy(b.node, rows[i].node);
 		strcpy(b.events[0].name, rows[i].event);
 		b.start = rows[i].start;
-		t[1] = run_trace(&r, &b, 1);
-		list = advice_list(&(struct advice_node){ t, (const char *[]){ "a", "b" }, 2, NULL, NULL }, &n, &e);
+		t[1] = run_trace(&r, &b, 1, 1);
+		list = advice_list(&(struct advice_node){ .traces = t, .names = names, .n = 2 }, &n, &e);
 		assert_int_equal(!list, rows[i].error != NULL);
 		if (rows[i].error)
 			assert_string_equal(e.text, rows[i].error);
@@ -700,8 +723,8 @@ static void scattered_or_packed(void **state)
 			p.misses[pu] = is_large ? rows[i].large : rows[i].small;
 		}
 		run_make(&r, &h, &p);
-		t = run_trace(&r, &h, 1);
-		list = advice_list(&(struct advice_node){ &t, &(const char *){ "walk" }, 1, NULL, NULL }, &n, &e);
+		t = run_trace(&r, &h, 1, 1);
+		list = advice_list(&(struct advice_node){ &t, &(const char *){ "walk" }, 1, NULL, NULL, NULL }, &n, &e);
 		assert_non_null(list);
 		for (unsigned k = 0; k < n; k++) {
 			bool is_due = rows[i].is_packed && !strcmp(list[k].kind, "bandwidth");

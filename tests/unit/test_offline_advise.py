@@ -3,6 +3,7 @@
 """`topiary advise` on what steps left: their nodes together, where tasks were, and a matrix that maps better."""
 import json
 import random
+import re
 import subprocess
 
 import pytest
@@ -40,14 +41,15 @@ def task(rank, cores, **more):
             **more}
 
 
-def leave(folder, node, tasks, nodes=1, trace=None, **head):
+def leave(folder, node, tasks, nodes=1, trace=None, busy=None, **head):
     """What a step leaves of a node, in topiary-7.0."""
     step = folder / "topiary-7.0"
     step.mkdir(exist_ok=True)
     lines = [{"tasks": 1, "step": "7.0", "node": node, "nodes": nodes, "cores": f"0-{CORES - 1}", **head}, *tasks]
     (step / f"{node}.tasks").write_text("".join(json.dumps(line) + "\n" for line in lines))
     if trace:
-        subprocess.run([BUILD / "tests" / "trace_make", step / f"{node}.trace", MACHINE, str(trace), node],
+        subprocess.run([BUILD / "tests" / "trace_make", step / f"{node}.trace", MACHINE, str(trace), node,
+                        *(["", str(busy)] if busy else [])],
                        capture_output=True, check=True, timeout=60)
     return step
 
@@ -80,7 +82,7 @@ def test_nodes_of_a_step(folder):
     assert found["far memory"]["nodes"] == 3 and found["far memory"]["evidence"].startswith("25 % of the memory")
     assert found["idle cores"]["missing"] == "busy" and found["shared cores"]["result"] == "none"
     said = advise(folder, "7.0").stdout
-    assert said.startswith("step 7.0: 3 nodes, 23.0 s: 2 of 23 checks found something\n")
+    assert said.startswith("step 7.0: 3 nodes, 23.0 s: 2 of 26 checks found something\n")
     assert "far GPU     cn2: rank 4 is on cores 0-3 and has GPU 1 far (on 2 of 3 nodes)\n" in said
     assert said.splitlines()[-1].startswith("not checked, for lack of the event, trace or file: outside threads (busy)")
     assert advise(folder, "topiary-7.0", "--brief").stdout == (
@@ -120,6 +122,24 @@ def test_advice_is_not_the_option_that_was_given(folder):
 def test_what_is_no_fault(folder, tasks):
     leave(folder, "cn1", tasks)
     assert not [kind for kind, check in checks(folder, "7").items() if check["result"] == "found"]
+
+
+@pytest.mark.parametrize("busy, found", [
+    ([0.9, 0.9, 0.2], {"uneven nodes": "the cores of cn3 were busy for 20 % of the time, those of the median node for "
+                                       "90 %"}),
+    ([0.2, 0.9], {"uneven nodes": "the cores of cn1 were busy for 20 % of the time, those of the median node for 90 %"}),
+    ([0.7, 0.9, 0.7], {"slow node": r"cn2 ran at 2\.\d\d GHz, the median node at 3\.\d\d GHz"}),
+    ([0.9, 0.7], {}), ([0.85, 0.9, 0.8], {}), ([0.1, 0.3, 0.3], {}), ([None, 0.9, 0.9], {}),
+])
+def test_nodes_are_compared(folder, busy, found):
+    """A node that idles or is slow beside others, though nothing on it is wrong."""
+    for i, part in enumerate(busy, 1):
+        leave(folder, f"cn{i}", [], len(busy), trace=20, busy=part)
+    seen = {kind: check for kind, check in checks(folder, "7").items() if kind in ("uneven nodes", "slow node")}
+    said = {kind: check["evidence"] for kind, check in seen.items() if check["result"] == "found"}
+    assert said.keys() == found.keys() and all(re.fullmatch(found[kind], text) for kind, text in said.items()), said
+    # A core of two PUs has a clock if it works for half of a PU's time.
+    assert (seen["slow node"]["missing"] == "cycles on three nodes") == (sum((part or 0) > 0.25 for part in busy) < 3)
 
 
 def test_a_matrix_that_maps_better(folder):
@@ -198,7 +218,7 @@ def test_short_trace_is_one_warning(folder):
     done = advise(folder, "7")
     assert "cn1.trace: 3 ticks, advice needs at least 10; run longer, or record more often (hz)\n" in done.stderr
     assert done.stderr.count("\n") == 1 and "far GPU" in done.stdout
-    assert "step 7.0: 1 node, 3.0 s: 1 of 23" in done.stdout
+    assert "step 7.0: 1 node, 3.0 s: 1 of 24" in done.stdout
     assert "idle cores (a trace that can be judged)" in done.stdout
 
 

@@ -312,7 +312,7 @@ def test_advice_says_what_it_cannot_tell(made):
     """The made trace has no run time, and half of its PUs wait for memory in each phase; near and far memory are in
     it."""
     checks = {check["kind"]: check for check in json.loads(printed("advise", made[0], "--json"))["checks"]}
-    assert (len(checks) == 22 and checks["far memory"]["result"] == "found"
+    assert (len(checks) == 23 and checks["far memory"]["result"] == "found"
             and checks["far memory"]["evidence"].startswith("25 % of all"))
     assert ({kind for kind, check in checks.items() if check["missing"] == "busy"}
             > {"idle cores", "siblings", "serial part"})

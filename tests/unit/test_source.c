@@ -30,6 +30,7 @@ struct machine {
 	struct trace_head head;
 	struct sources sources;
 	struct buf why;
+	hwloc_bitmap_t pus;		/* the reader's */
 	uint64_t values[512];
 };
 
@@ -78,6 +79,8 @@ static void machine_make(struct machine *m)
 static void machine_close(struct machine *m)
 {
 	sources_close(&m->sources);
+	hwloc_bitmap_free(m->pus);
+	m->pus = NULL;
 	trace_head_free(&m->head);
 	buf_free(&m->why);
 }
@@ -95,7 +98,7 @@ static void machine_remove(struct machine *m)
 static void machine_open(struct machine *m, const char *sets, const char *pus, const char *gpus)
 {
 	struct source_request how = { .sets = sets, .root = m->root, .gpus = gpus };
-	hwloc_bitmap_t own = hwloc_bitmap_alloc();
+	hwloc_bitmap_t own = m->pus = hwloc_bitmap_alloc();
 	hwloc_topology_t t;
 	struct err e;
 
@@ -112,7 +115,6 @@ static void machine_open(struct machine *m, const char *sets, const char *pus, c
 		fail_msg("%s", e.text);
 	assert_true(m->head.columns <= ROWS(m->values));
 	hwloc_topology_destroy(t);
-	hwloc_bitmap_free(own);
 }
 
 static void machine_tick(struct machine *m, uint64_t ns)
@@ -463,6 +465,39 @@ static void traffic_of_disks(void **state)
 	machine_remove(&m);
 }
 
+/* Of the reader's PUs, and of the node's pages; both are read once a second at most. */
+static void waiting_and_swapping(void **state)
+{
+	static const char *const delays[] = { "cpu0 0 0 1 2 3 4 9 100 5\ndomain0 ff 1 2\ncpu1 0 0 1 2 3 4 9 20 5\n"
+					      "cpu4 0 0 1 2 3 4 9 3 5\n",
+					      "cpu0 0 0 1 2 3 4 9 600 5\ndomain0 ff 1 2\ncpu1 0 0 1 2 3 4 9 30 5\n"
+					      "cpu4 0 0 1 2 3 4 9 90000 5\n" };
+	static const struct { const char *pus; uint64_t waited; bool swaps; } rows[] = {
+		{ NULL, 500 + 10 + 89997, true }, { "0-1", 510, false }, { "0-7", 90507, true },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		struct machine m;
+
+		machine_make(&m);
+		put(&m, "/proc/schedstat", delays[0]);
+		put(&m, "/proc/vmstat", "nr_free_pages 9\npswpin 40\npswpout 7\n");
+		machine_open(&m, "sw", rows[i].pus, NULL);
+		put(&m, "/proc/schedstat", delays[1]);
+		put(&m, "/proc/vmstat", "nr_free_pages 9\npswpin 52\npswpout 7\n");
+		machine_tick(&m, SECOND / 2);
+		assert_value(&m, "run_delay", "Machine", 0, 0);
+		machine_tick(&m, SECOND / 2);
+		assert_value(&m, "run_delay", "Machine", 0, rows[i].waited);
+		if (rows[i].swaps)
+			assert_value(&m, "swapped_in", "Machine", 0, 12);
+		else
+			assert_no_event(&m, "swapped_in");
+		machine_remove(&m);
+	}
+}
+
 /* --- GPUs --- */
 
 static void gpus_of_amd(void **state)
@@ -659,7 +694,9 @@ static void reasons(void **state)
 	machine_make(&m);
 	machine_open(&m, "power+net", NULL, NULL);
 	assert_int_equal(m.head.nevents, 1);
-	assert_string_equal(m.why.data, "; no memory_used: no NUMA node; no disk_read and disk_written: no disks; "
+	assert_string_equal(m.why.data, "; no memory_used: no NUMA node; no run_delay: the kernel has no "
+			    "/proc/schedstat; no swapped_in: the kernel has no /proc/vmstat; no disk_read and "
+			    "disk_written: no disks; "
 			    "no ethernet_received and ethernet_sent: no Ethernet device; no power: no PMU power, no "
 			    "powercap, no sensor of a package; no net: no network device");
 	machine_remove(&m);
@@ -707,6 +744,7 @@ int main(void)
 		cmocka_unit_test(traffic_of_memory_controllers),
 		cmocka_unit_test(traffic_of_network_devices),
 		cmocka_unit_test(traffic_of_disks),
+		cmocka_unit_test(waiting_and_swapping),
 		cmocka_unit_test(gpus_of_amd),
 		cmocka_unit_test(gpus_of_nvidia),
 		cmocka_unit_test(only_what_is_wholly_the_readers),
