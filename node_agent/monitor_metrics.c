@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
- * Copyright (C) 2026 The Topiary authors */
+ * Copyright (C) 2026 The Topiary authors
+ *
+ * Notes. One object for the node, of the monitor's only thread. The file is replaced as a whole, so that node_exporter
+ * never reads a part. General counters are given to jobs that count events themselves, and taken back after RECLAIM_NS.
+ */
 #include "monitor_metrics.h"
 
 #include <ctype.h>

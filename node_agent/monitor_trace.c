@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
- * Copyright (C) 2026 The Topiary authors */
+ * Copyright (C) 2026 The Topiary authors
+ *
+ * Notes. A trace belongs to its step in monitor_steps.c; no locks. The file is root's and grows by whole blocks, so that a
+ * reader, or the next monitor, continues after the last. A tick that costs too much, and a trace that grows too large,
+ * double the period; nothing here ends the monitor or the step.
+ */
 #include "monitor_trace.h"
 
 #include <errno.h>

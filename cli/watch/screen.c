@@ -293,114 +293,60 @@ static void clock_start(struct display *d)
 	d->trace_from = player_is_empty(d->player) ? 0 : player_begin(d->player);
 }
 
-static int press_quit(struct display *d, int by)
-{
-	(void) by;
-	d->has_ended = true;
-	return 0;
-}
-
-static int press_pause(struct display *d, int by)
-{
-	(void) by;
-	d->is_paused = !d->is_paused;
-	clock_start(d);
-	return 0;
-}
-
-static int press_step(struct display *d, int by)
-{
-	d->is_paused = true;
-	return player_step(d->player, by, d->e) < 0 ? -1 : 0;
-}
-
-static int press_end(struct display *d, int at)
-{
-	d->is_paused = true;
-	return at < 0 ? player_first(d->player, d->e) : player_last(d->player, d->e);
-}
-
-static int press_follow(struct display *d, int by)
-{
-	(void) by;
-	d->is_paused = false;
-	d->speed = INFINITY;
-	return player_last(d->player, d->e);
-}
-
-static int press_speed(struct display *d, int by)
-{
-	d->speed = isinf(d->speed) ? 1 : ldexp(d->speed, by);
-	clock_start(d);
-	return 0;
-}
-
-static int press_metric(struct display *d, int by)
-{
-	(void) by;
-	return player_next_metric(d->player, d->e) || boxes_make(d) ? -1 : 0;
-}
-
-static int press_accumulate(struct display *d, int by)
-{
-	(void) by;
-	return player_next_mode(d->player, d->e) || boxes_make(d) ? -1 : 0;
-}
-
-static int press_sort(struct display *d, int by)
-{
-	(void) by;
-	d->is_sorted = !d->is_sorted;
-	return 0;
-}
-
-static int press_fold(struct display *d, int by)
-{
-	int folds = d->shown_folds + by;
-
-	if (folds >= 1 && folds <= (int) d->player->tree.n)
-		d->folds = folds;
-	return 0;
-}
-
-static int press_scroll(struct display *d, int by)
-{
-	d->scroll += by;
-	return 0;
-}
-
-static const struct {
-	int key;
-	int (*press)(struct display *d, int by);
-	int by;
-} keys[] = {
-	{ 'q', press_quit, 0 }, { KEY_F(10), press_quit, 0 }, { ' ', press_pause, 0 }, { KEY_LEFT, press_step, -1 },
-	{ KEY_RIGHT, press_step, 1 }, { KEY_HOME, press_end, -1 }, { KEY_END, press_end, 1 }, { 'F', press_follow, 0 },
-	{ '<', press_speed, -1 }, { '>', press_speed, 1 }, { 'm', press_metric, 0 }, { 'a', press_accumulate, 0 },
-	{ 's', press_sort, 0 }, { '-', press_fold, -1 }, { '+', press_fold, 1 }, { '=', press_fold, 1 },
-	{ KEY_UP, press_scroll, -1 }, { KEY_DOWN, press_scroll, 1 },
-};
-
 static int press_handle(struct display *d, int key)
 {
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		if (keys[i].key == key)
-			return keys[i].press(d, keys[i].by);
+	struct player *p = d->player;
+	int folds;
+
+	switch (key) {
+	case 'q':
+	case KEY_F(10):
+		d->has_ended = true;
+		return 0;
+	case ' ':
+		d->is_paused = !d->is_paused;
+		clock_start(d);
+		return 0;
+	case KEY_LEFT:
+	case KEY_RIGHT:
+		d->is_paused = true;
+		return player_step(p, key == KEY_LEFT ? -1 : 1, d->e) < 0 ? -1 : 0;
+	case KEY_HOME:
+	case KEY_END:
+		d->is_paused = true;
+		return key == KEY_HOME ? player_first(p, d->e) : player_last(p, d->e);
+	case 'F':
+		d->is_paused = false;
+		d->speed = INFINITY;
+		return player_last(p, d->e);
+	case '<':
+	case '>':
+		d->speed = isinf(d->speed) ? 1 : ldexp(d->speed, key == '<' ? -1 : 1);
+		clock_start(d);
+		return 0;
+	case 'm':
+		return player_next_metric(p, d->e) || boxes_make(d) ? -1 : 0;
+	case 'a':
+		return player_next_mode(p, d->e) || boxes_make(d) ? -1 : 0;
+	case 's':
+		d->is_sorted = !d->is_sorted;
+		return 0;
+	case '-':
+	case '+':
+	case '=':
+		folds = d->shown_folds + (key == '-' ? -1 : 1);
+		if (folds >= 1 && folds <= (int) p->tree.n)
+			d->folds = folds;
+		return 0;
+	case KEY_UP:
+	case KEY_DOWN:
+		d->scroll += key == KEY_UP ? -1 : 1;
+		return 0;
+	}
 	return 0;
 }
 
 /* --- */
-
-/* The tick whose interval has begun. */
-static int play(struct display *d)
-{
-	double now = isinf(d->speed) ? INFINITY : d->trace_from + (clock_now() - d->clock_from) * d->speed;
-	int rc = 1;
-
-	while (rc == 1 && !player_is_empty(d->player) && player_end(d->player) <= now)
-		rc = player_step(d->player, 1, d->e);
-	return rc < 0 ? -1 : 0;
-}
 
 /* All keys that were pressed. */
 static int press_all(struct display *d, bool *any)
@@ -426,9 +372,15 @@ static int display_loop(struct display *d)
 	clock_start(d);
 	d->grown = d->clock_from;
 	while (!d->has_ended && !is_signalled) {
-		double now = clock_now();
+		double now = clock_now(), shown = d->trace_from + (now - d->clock_from) * d->speed;
+		int more = !d->is_paused;
 
-		if (player_follow(d->player, d->e) || (!d->is_paused && play(d)))
+		if (player_follow(d->player, d->e))
+			return -1;
+		/* To the tick whose interval has begun. */
+		while (more == 1 && !player_is_empty(d->player) && (isinf(d->speed) || player_end(d->player) <= shown))
+			more = player_step(d->player, 1, d->e);
+		if (more < 0)
 			return -1;
 		if (d->ticks != d->player->trace->ticks) {
 			d->ticks = d->player->trace->ticks;
@@ -447,23 +399,20 @@ static int display_loop(struct display *d)
 	return 0;
 }
 
-/* A type of terminal on which a cursor can be placed. */
-static bool terminal_is_known(void)
-{
-	int error;
-	bool is_known = setupterm(NULL, STDOUT_FILENO, &error) == OK && cursor_address;
-
-	if (cur_term)
-		del_curterm(cur_term);
-	return is_known;
-}
-
 bool screen_is_possible(void)
 {
 	struct winsize size;
+	bool is_known;
+	int error;
 
-	return isatty(STDIN_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row >= LINES_MIN &&
-		size.ws_col >= COLUMNS_MIN && terminal_is_known();
+	if (!isatty(STDIN_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || size.ws_row < LINES_MIN ||
+	    size.ws_col < COLUMNS_MIN)
+		return false;
+	/* A type of terminal on which a cursor can be placed. */
+	is_known = setupterm(NULL, STDOUT_FILENO, &error) == OK && cursor_address;
+	if (cur_term)
+		del_curterm(cur_term);
+	return is_known;
 }
 
 int screen_run(struct player *p, double speed, struct err *e)

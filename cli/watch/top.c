@@ -96,38 +96,27 @@ static const struct cmd_syntax syntax = {
 
 /* --- a trace as lines --- */
 
-static json_t *row_json(const struct trace_tree *t, const struct trace_tree_row *r)
-{
-	const struct trace_level *l = t->levels[r->level].level;
-	json_t *beside = t->beside ? json_array() : NULL;
-
-	for (const struct trace_tree *b = t->beside; b; b = b->beside)
-		json_array_append_new(beside, trace_json_value(trace_tree_value_of(b, t, r)));
-	return json_pack("{s:s, s:I, s:s*, s:o, s:o*}", "level", l->type, "object",
-			 (json_int_t) l->objects[r->object].index, "name", trace_head_name(l, r->object), "value",
-			 trace_json_value(trace_tree_value(t, r)), "beside", beside);
-}
-
-static json_t *beside_json(const struct trace_tree *t)
-{
-	json_t *list = t->beside ? json_array() : NULL;
-
-	for (const struct trace_tree *b = t->beside; b; b = b->beside)
-		json_array_append_new(list, json_pack("{s:s, s:s}", "metric", b->metric, "unit", b->unit.text));
-	return list;
-}
-
 static int print_json(const struct player *p, struct err *e)
 {
 	const struct trace_tree *t = &p->tree;
-	json_t *rows = json_array(), *line;
+	json_t *rows = json_array(), *metrics = t->beside ? json_array() : NULL, *line;
 	int rc;
 
-	for (unsigned i = 0; i < t->nrows; i++)
-		json_array_append_new(rows, row_json(t, &t->rows[i]));
+	for (const struct trace_tree *b = t->beside; b; b = b->beside)
+		json_array_append_new(metrics, json_pack("{s:s, s:s}", "metric", b->metric, "unit", b->unit.text));
+	for (const struct trace_tree_row *r = t->rows; r < t->rows + t->nrows; r++) {
+		const struct trace_level *l = t->levels[r->level].level;
+		json_t *beside = t->beside ? json_array() : NULL;
+
+		for (const struct trace_tree *b = t->beside; b; b = b->beside)
+			json_array_append_new(beside, trace_json_value(trace_tree_value_of(b, t, r)));
+		json_array_append_new(rows, json_pack("{s:s, s:I, s:s*, s:o, s:o*}", "level", l->type, "object",
+						      (json_int_t) l->objects[r->object].index, "name",
+						      trace_head_name(l, r->object), "value",
+						      trace_json_value(trace_tree_value(t, r)), "beside", beside));
+	}
 	line = json_pack("{s:s, s:f, s:s*, s:s, s:s, s:o*, s:o}", "node", t->head->node, "time", player_end(p), "phase",
-			 player_phase(p), "metric", t->metric, "unit", t->unit.text, "beside", beside_json(t), "values",
-			 rows);
+			 player_phase(p), "metric", t->metric, "unit", t->unit.text, "beside", metrics, "values", rows);
 	rc = !line || json_dumpf(line, stdout, JSON_COMPACT) || putchar('\n') == EOF || fflush(stdout) ?
 		err_set(e, "cannot write to standard output") : 0;
 	json_decref(line);
@@ -186,37 +175,7 @@ int top_show(struct trace *t, const struct top_request *how, pid_t recorder, str
 	return rc;
 }
 
-static int show_file(const char *path, const struct top_request *how, struct err *e)
-{
-	struct trace *t = trace_open(path, e);
-	int rc = t ? top_show(t, how, 0, e) : -1;
-
-	trace_close(t);
-	return rc;
-}
-
 /* --- a process that is recorded --- */
-
-/* Where the command's output goes while the screen is shown; -1: its output is standard error, its input ours. */
-static int output_file(void)
-{
-	FILE *f = tmpfile();
-	int fd = f ? fcntl(fileno(f), F_DUPFD_CLOEXEC, 0) : -1;
-
-	if (f)
-		fclose(f);
-	return fd;
-}
-
-static void output_copy(int fd)
-{
-	char bytes[4096];
-	ssize_t n;
-
-	for (off_t at = 0; fd >= 0 && (n = pread(fd, bytes, sizeof(bytes), at)) > 0; at += n)
-		if (write(STDOUT_FILENO, bytes, n) != n)
-			break;
-}
 
 /* -1 on error. */
 static pid_t recorder_start(const struct recording *r, const char *path, int output, struct err *e)
@@ -275,15 +234,23 @@ static struct trace *trace_wait(int fd, const char *path, pid_t recorder)
 	}
 }
 
-/* fd: the file that it writes, empty; unlinked unless it is kept. */
+/*
+ * fd: the file that it writes, empty; unlinked unless it is kept. While the screen is shown a command's output goes
+ * into a file, and is shown after it; elsewhere its output is standard error, its input ours.
+ */
 static int show_recorded(const struct recording *r, const struct top_request *show, int fd, const char *path,
 			 bool is_kept, int *status, struct err *e)
 {
-	int output = !show->json && screen_is_possible() ? output_file() : -1, rc = 0;
+	FILE *f = !show->json && screen_is_possible() ? tmpfile() : NULL;
+	int output = f ? fcntl(fileno(f), F_DUPFD_CLOEXEC, 0) : -1, rc = 0;
+	pid_t recorder = recorder_start(r, path, output, e);
 	struct trace *t = NULL;
-	pid_t recorder;
+	char bytes[4096];
+	ssize_t n;
 
-	if ((recorder = recorder_start(r, path, output, e)) > 0)
+	if (f)
+		fclose(f);
+	if (recorder > 0)
 		t = trace_wait(fd, path, recorder);
 	if (!is_kept)
 		unlink(path);
@@ -297,7 +264,9 @@ static int show_recorded(const struct recording *r, const struct top_request *sh
 		rc = top_show(t, show, recorder, e);
 	trace_close(t);
 	*status = recorder_end(recorder, r);
-	output_copy(output);
+	for (off_t at = 0; output >= 0 && (n = pread(output, bytes, sizeof(bytes), at)) > 0; at += n)
+		if (write(STDOUT_FILENO, bytes, n) != n)
+			break;
 	if (output >= 0)
 		close(output);
 	return rc;
@@ -329,13 +298,6 @@ static int process_record(void *what, const char *path, struct err *e)
 	r->output = path;
 	r->is_live = true;
 	return record_run(r, &status, e) ? -1 : status;
-}
-
-static int show_process(struct args *a, int *status, struct err *e)
-{
-	const struct recording r = { process_record, &a->record, .ends_with_us = !a->record.command.n };
-
-	return show_recording(&r, &a->show, a->record.output, status, e);
 }
 
 /* --- a job, or a node's jobs */
@@ -385,8 +347,11 @@ static enum subject subject_of(const struct record_request *r)
 int cmd_top(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = { RECORD_DEFAULTS, { .speed = INFINITY }, NULL };
+	struct recording process = { .run = process_record, .what = &a.record };
 	enum subject subject;
 	const char *word;
+	struct trace *t;
+	int rc;
 
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
@@ -395,9 +360,13 @@ int cmd_top(struct cmd *c, int argc, char **argv, struct err *e)
 	a.show.json = c->json;
 	switch (subject = subject_of(&a.record)) {
 	case SUBJECT_TRACE:
-		return show_file(*a.record.command.list, &a.show, e);
+		t = trace_open(*a.record.command.list, e);
+		rc = t ? top_show(t, &a.show, 0, e) : -1;
+		trace_close(t);
+		return rc;
 	case SUBJECT_PROCESS:
-		return show_process(&a, &c->status, e);
+		process.ends_with_us = !a.record.command.n;
+		return show_recording(&process, &a.show, a.record.output, &c->status, e);
 	case SUBJECT_JOB:
 	case SUBJECT_NODE:
 		return show_job(c, &a, subject == SUBJECT_NODE, &c->status, e);

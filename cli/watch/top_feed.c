@@ -57,28 +57,20 @@ static int line_put(const struct source *s, const char *kind, const char *text)
 	return file_write(STDOUT_FILENO, line, n);
 }
 
-static int bytes_put(const struct source *s, const uint8_t *bytes, size_t n)
-{
-	char text[PIECE_TEXT + 1];
-
-	for (size_t at = 0, piece; at < n; at += piece) {
-		piece = n - at < PIECE ? n - at : PIECE;
-		EVP_EncodeBlock((unsigned char *) text, bytes + at, piece);
-		if (line_put(s, at + piece == n ? "tick" : "data", text))
-			return -1;
-	}
-	return 0;
-}
-
 /* What the writer has added since the last time. */
 static int file_put(struct source *s)
 {
-	off_t size = lseek(s->fd, 0, SEEK_CUR);
+	off_t size = lseek(s->fd, 0, SEEK_CUR), piece;
 	uint8_t *bytes = size > 0 ? malloc(size) : NULL;
-	int rc = -1;
+	char text[PIECE_TEXT + 1];
+	int rc = bytes && pread(s->fd, bytes, size, 0) == size && !lseek(s->fd, 0, SEEK_SET) && !ftruncate(s->fd, 0) ?
+		 0 : -1;
 
-	if (bytes && pread(s->fd, bytes, size, 0) == size && !lseek(s->fd, 0, SEEK_SET) && !ftruncate(s->fd, 0))
-		rc = bytes_put(s, bytes, size);
+	for (off_t at = 0; rc == 0 && at < size; at += piece) {
+		piece = size - at < PIECE ? size - at : PIECE;
+		EVP_EncodeBlock((unsigned char *) text, bytes + at, piece);
+		rc = line_put(s, at + piece == size ? "tick" : "data", text);
+	}
 	free(bytes);
 	return rc;
 }
@@ -217,23 +209,19 @@ static int source_parse(struct source *s, char *text, struct err *e)
 }
 
 /* Ticks are at whole multiples of their period: look just then, until the tick is there, or is not to be expected. */
-static uint64_t source_pause(const struct source *s)
-{
-	uint64_t period = s->live->head.period < FEED_NS ? FEED_NS : s->live->head.period;
-	uint64_t since = clock_nanoseconds(CLOCK_REALTIME) % period, left = period - since;
-
-	if (since < POLL_NS && clock_nanoseconds(CLOCK_MONOTONIC) - s->shown > since)
-		return DUE_NS;
-	return left < DUE_NS ? DUE_NS : left;
-}
-
 static uint64_t pause_of(const struct source *all, unsigned n)
 {
 	uint64_t least = POLL_NS;
 
-	for (unsigned i = 0; i < n; i++) {
-		uint64_t ns = all[i].state == OPEN ? source_pause(&all[i]) : POLL_NS;
+	for (const struct source *s = all; s < all + n; s++) {
+		uint64_t period, since, ns;
 
+		if (s->state != OPEN)
+			continue;
+		period = s->live->head.period < FEED_NS ? FEED_NS : s->live->head.period;
+		since = clock_nanoseconds(CLOCK_REALTIME) % period;
+		ns = since < POLL_NS && clock_nanoseconds(CLOCK_MONOTONIC) - s->shown > since ? 0 : period - since;
+		ns = ns < DUE_NS ? DUE_NS : ns;
 		least = ns < least ? ns : least;
 	}
 	return least;

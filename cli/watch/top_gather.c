@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
- * Copyright (C) 2026 The Topiary authors */
+ * Copyright (C) 2026 The Topiary authors *
+ * Notes. One process, a child of `topiary top`, and one thread, with srun as its child. All state is in struct gather;
+ * a node belongs to it from its first line on. What nodes send is anybody's: lines that are not of the feed are
+ * ignored, and a node whose bytes are damaged is not shown any more. Signals set a flag only.
+ */
 #include "top_job.h"
 
 #include <errno.h>
@@ -148,13 +152,6 @@ static void node_clear(struct node *x)
 	x->is_new = false;
 }
 
-static int node_begin(struct node *x, struct err *e)
-{
-	node_clear(x);
-	x->state = BEGUN;
-	return (x->fd = memfd_create(x->name, MFD_CLOEXEC)) < 0 ? err_set(e, "memfd_create: %s", strerror(errno)) : 0;
-}
-
 static int node_add(struct node *x, const char *text, struct err *e)
 {
 	size_t len = strlen(text), padding = 0;
@@ -170,32 +167,28 @@ static int node_add(struct node *x, const char *text, struct err *e)
 	return 0;
 }
 
-/* What a trace is of: a topiary-monitor that begins anew may count other events. */
-static char *trace_subject(const struct trace_head *h)
-{
-	struct buf text = {0};
-
-	buf_printf(&text, "%u %u", h->pus, h->columns);
-	for (unsigned i = 0; i < h->nevents; i++)
-		buf_printf(&text, " %s", h->events[i].name);
-	return text.data;
-}
-
 static int node_open(struct node *x, struct err *e)
 {
-	char *subject;
+	const struct trace_head *h;
+	struct buf subject = {0};
 
 	if (!(x->trace = trace_open_fd(dup(x->fd), x->name, e)))
 		return -1;
 	x->head = x->size;
-	subject = trace_subject(&x->trace->head);
-	if (!x->subject)
-		x->subject = subject;
-	else if (!subject || strcmp(subject, x->subject))
+	h = &x->trace->head;
+	/* What a trace is of: a topiary-monitor that begins anew may count other events. */
+	buf_printf(&subject, "%u %u", h->pus, h->columns);
+	for (unsigned i = 0; i < h->nevents; i++)
+		buf_printf(&subject, " %s", h->events[i].name);
+	if (!x->subject && !subject.failed) {
+		x->subject = subject.data;
+		return 0;
+	}
+	if (subject.failed)
+		err_set(e, "out of memory");
+	else if (strcmp(subject.data, x->subject))
 		err_set(e, "%s: its topiary-monitor counts other events than before", x->name);
-	if (x->subject == subject)
-		return subject ? 0 : err_set(e, "out of memory");
-	free(subject);
+	buf_free(&subject);
 	return *e->text ? -1 : 0;
 }
 
@@ -230,9 +223,12 @@ static void node_read(struct gather *g, struct node *x, const char *kind, const 
 	struct err e = {""};
 	int rc = 0;
 
-	if (!strcmp(kind, "begin"))
-		rc = node_begin(x, &e);
-	else if (!strcmp(kind, "data") || !strcmp(kind, "tick"))
+	if (!strcmp(kind, "begin")) {
+		node_clear(x);
+		x->state = BEGUN;
+		if ((x->fd = memfd_create(x->name, MFD_CLOEXEC)) < 0)
+			rc = err_set(&e, "memfd_create: %s", strerror(errno));
+	} else if (!strcmp(kind, "data") || !strcmp(kind, "tick"))
 		rc = node_add(x, text, &e) || (*kind == 't' && node_tick(x, &e)) ? -1 : 0;
 	else if (!strcmp(kind, "end"))
 		x->state = ENDED;
@@ -315,26 +311,6 @@ static int by_name(const void *a, const void *b)
 	return strverscmp(((const struct node *) a)->name, ((const struct node *) b)->name);
 }
 
-/* All have answered, or had the time to. */
-static bool may_begin(const struct gather *g, double now)
-{
-	unsigned answered = 0;
-
-	for (unsigned i = 0; i < g->n; i++)
-		answered += g->nodes[i].trace || g->nodes[i].state != BEGUN;
-	return g->first_begun && (answered == g->how->expected || now - g->first_begun > BEGIN_SECONDS);
-}
-
-/* As it is shown, made once. */
-static const char *name_of(const struct top_gather_request *r, struct node *x)
-{
-	char *name;
-
-	if (*r->of && !x->shown && asprintf(&name, "%s%s", r->of, x->name) > 0)
-		x->shown = name;
-	return x->shown ? x->shown : x->name;
-}
-
 static int begin(struct gather *g, struct err *e)
 {
 	const struct trace_head **heads = calloc(g->n, sizeof(*heads));
@@ -351,9 +327,14 @@ static int begin(struct gather *g, struct err *e)
 		log_warning("%u of %u are not shown: they did not answer", g->how->expected - g->n, g->how->expected);
 	for (unsigned i = 0; rc == 0 && i < g->n; i++)
 		if (g->nodes[i].trace) {
-			heads[n] = &g->nodes[i].trace->head;
-			names[n] = name_of(g->how, &g->nodes[i]);
-			g->nodes[i].column = n++;
+			struct node *x = &g->nodes[i];
+			char *name;
+
+			if (*g->how->of && !x->shown && asprintf(&name, "%s%s", g->how->of, x->name) > 0)
+				x->shown = name;
+			heads[n] = &x->trace->head;
+			names[n] = x->shown ? x->shown : x->name;
+			x->column = n++;
 		}
 	if (rc == 0 && (rc = trace_join_make(&g->join, g->how->type, g->how->name, heads, names, n, e)) == 0) {
 		g->join.head.start = clock_nanoseconds(CLOCK_REALTIME);
@@ -449,6 +430,8 @@ static int gather_loop(struct gather *g, enum top_gather_end *how, struct err *e
 
 	g->asked = clock_now();
 	while (g->out.fd >= 0 && !have_all_ended(g)) {
+		unsigned answered = 0;
+		bool may_begin;
 		double now;
 
 		p[0].fd = g->out.fd;
@@ -457,10 +440,14 @@ static int gather_loop(struct gather *g, enum top_gather_end *how, struct err *e
 		lines_read(g, &g->out, line_read);
 		lines_read(g, &g->errors, error_read);
 		now = clock_now();
-		for (unsigned i = 0; !g->first_begun && i < g->n; i++)
-			if (g->nodes[i].trace)
+		for (unsigned i = 0; i < g->n; i++) {
+			if (g->nodes[i].trace && !g->first_begun)
 				g->first_begun = now;
-		if (!g->writer ? may_begin(g, now) && begin(g, e) : is_due(g, now) && tick(g, now, e))
+			answered += g->nodes[i].trace || g->nodes[i].state != BEGUN;
+		}
+		/* All have answered, or had the time to. */
+		may_begin = g->first_begun && (answered == g->how->expected || now - g->first_begun > BEGIN_SECONDS);
+		if (g->writer ? is_due(g, now) && tick(g, now, e) : may_begin && begin(g, e))
 			return -1;
 		*how = GATHER_STOPPED;
 		if (is_stopped)

@@ -86,16 +86,12 @@ static void set_speed(void *args, const char *text, struct argp_state *state)
 		argp_error(state, "--speed=%s: expected seconds of the trace a second", text);
 }
 
-static unsigned options_given(const struct args *a)
-{
-	return (isnan(a->at) ? 0 : AT) | (a->metric ? METRIC : 0) | (a->speed > 0 ? SPEED : 0) |
-		(a->mode == TRACE_RATE ? 0 : MODE) | (a->format ? FORMAT : 0) | (a->level || a->formulas ? LEVEL : 0) |
-		(a->phase ? PHASE : 0);
-}
-
 static void check_together(void *args, struct argp_state *state)
 {
 	struct args *a = args;
+	unsigned given = (isnan(a->at) ? 0 : AT) | (a->metric ? METRIC : 0) | (a->speed > 0 ? SPEED : 0) |
+			 (a->mode == TRACE_RATE ? 0 : MODE) | (a->format ? FORMAT : 0) |
+			 (a->level || a->formulas ? LEVEL : 0) | (a->phase ? PHASE : 0);
 
 	for (size_t i = 0; a->words.n && i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		if (!strcmp(a->words.list[0], verbs[i].name))
@@ -110,7 +106,7 @@ static void check_together(void *args, struct argp_state *state)
 	else if (a->words.n > 2 && a->verb->run != run_advise)
 		argp_error(state, "%s: expected one FILE; advise takes several of one node", a->words.list[2]);
 	for (size_t i = 0; a->verb && i < sizeof(misplaced) / sizeof(misplaced[0]); i++)
-		if (options_given(a) & ~a->verb->takes & misplaced[i].option)
+		if (given & ~a->verb->takes & misplaced[i].option)
 			argp_error(state, "%s", misplaced[i].error);
 	if (a->phase && a->words.n > 2)
 		argp_error(state, "--phase applies to one FILE");
@@ -227,20 +223,16 @@ static const struct table_column phase_columns[] = {
 	{0},
 };
 
-static json_t *phase_json(const struct trace_phase *x, int64_t ticks)
-{
-	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I}", "phase", x->name, "depth",
-			 (json_int_t) x->depth, "processes", (json_int_t) x->processes, "times", (json_int_t) x->times,
-			 "marks", (json_int_t) x->marks, "seconds", x->seconds / x->processes, "least", x->least,
-			 "greatest", x->greatest, "ticks", (json_int_t) ticks);
-}
-
 static int phases_json(const struct trace *t, const struct trace_phases *p, const int64_t *ticks, struct err *e)
 {
 	json_t *rows = json_array();
 
-	for (unsigned i = 0; i < p->n; i++)
-		json_array_append_new(rows, phase_json(&p->list[i], ticks[i]));
+	for (const struct trace_phase *x = p->list; x < p->list + p->n; x++)
+		json_array_append_new(rows, json_pack(
+			"{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I}", "phase", x->name, "depth",
+			(json_int_t) x->depth, "processes", (json_int_t) x->processes, "times", (json_int_t) x->times,
+			"marks", (json_int_t) x->marks, "seconds", x->seconds / x->processes, "least", x->least,
+			"greatest", x->greatest, "ticks", (json_int_t) ticks[x - p->list]));
 	return cmd_print_new(json_pack("{s:s, s:I, s:f, s:I, s:o}", "node", t->head.node, "processes",
 				       (json_int_t) p->processes, "seconds", t->end * 1e-9, "ticks",
 				       (json_int_t) t->ticks, "phases", rows), e);
@@ -268,28 +260,21 @@ static int phases_table(const struct trace *t, const struct trace_phases *p, con
 	return table_finish(table, e);
 }
 
-static int count_ticks(const struct trace *t, const struct trace_phases *p, int64_t *counts, struct err *e)
+static int run_phases(const struct args *a, struct trace *t, struct err *e)
 {
-	struct trace_interval *ticks = trace_intervals(t, e);
+	struct trace_phases *p = phases_read(t, a->words.list[1], false, e);
+	struct trace_interval *ticks = p ? trace_intervals(t, e) : NULL;
 	bool *is_in = calloc(t->ticks + 1, sizeof(*is_in));
+	int64_t counts[TRACE_PHASES_MAX];
 	int rc = ticks ? is_in ? 0 : err_set(e, "out of memory") : -1;
 
 	for (unsigned i = 0; rc == 0 && i < p->n; i++)
 		if ((counts[i] = trace_phases_ticks(p, i, ticks, t->ticks, is_in)) < 0)
 			rc = err_set(e, "out of memory");
+	if (rc == 0)
+		rc = a->format == TRACE_JSON ? phases_json(t, p, counts, e) : phases_table(t, p, counts, e);
 	free(is_in);
 	free(ticks);
-	return rc;
-}
-
-static int run_phases(const struct args *a, struct trace *t, struct err *e)
-{
-	struct trace_phases *p = phases_read(t, a->words.list[1], false, e);
-	int64_t ticks[TRACE_PHASES_MAX];
-	int rc = p ? count_ticks(t, p, ticks, e) : -1;
-
-	if (rc == 0)
-		rc = a->format == TRACE_JSON ? phases_json(t, p, ticks, e) : phases_table(t, p, ticks, e);
 	trace_phases_free(p);
 	return rc;
 }
@@ -301,17 +286,6 @@ static const struct table_column columns[] = {
 	{ "AVERAGE", TABLE_RIGHT }, { "MAX", TABLE_RIGHT }, { "UNIT", TABLE_LEFT }, { "TOTAL", TABLE_RIGHT },
 	{ "ABSENT", TABLE_RIGHT }, {0},
 };
-
-static int read_all(const struct trace *t, struct trace_view *v, struct err *e)
-{
-	struct trace_block b = {0};
-	int rc = 0;
-
-	for (unsigned i = 0; rc == 0 && i < t->nblocks; i++)
-		rc = trace_read(t, i, &b, e) || trace_view_block(v, &b, e) ? -1 : 0;
-	trace_block_free(&b);
-	return rc;
-}
 
 static void object_row(struct table *table, const struct trace_view *v, unsigned metric, unsigned object)
 {
@@ -333,25 +307,21 @@ static void object_row(struct table *table, const struct trace_view *v, unsigned
 	table_cell(table, "%llu", (unsigned long long) s.absent);
 }
 
-static json_t *object_json(const struct trace_view *v, unsigned metric, unsigned object)
-{
-	const struct trace_metric *m = &v->metrics[metric];
-	const struct trace_level *l = &v->head->levels[m->level];
-	struct trace_statistics s = trace_view_statistics(v, metric, object);
-
-	return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:I}", "metric", m->formula.name, "level", l->type,
-			 "object", (json_int_t) l->objects[object].index, "min", trace_json_value(s.min), "average",
-			 trace_json_value(s.average), "max", trace_json_value(s.max), "total",
-			 s.has_total ? json_integer(s.total) : json_null(), "absent", (json_int_t) s.absent);
-}
-
 static int print_json(const struct trace *t, const struct trace_view *v, struct err *e)
 {
 	json_t *rows = json_array();
 
-	for (unsigned m = 0; m < v->n; m++)
-		for (unsigned i = 0; i < v->metrics[m].n; i++)
-			json_array_append_new(rows, object_json(v, m, i));
+	for (const struct trace_metric *m = v->metrics; m < v->metrics + v->n; m++)
+		for (unsigned i = 0; i < m->n; i++) {
+			const struct trace_level *l = &v->head->levels[m->level];
+			struct trace_statistics s = trace_view_statistics(v, m - v->metrics, i);
+
+			json_array_append_new(rows, json_pack(
+				"{s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:I}", "metric", m->formula.name, "level", l->type,
+				"object", (json_int_t) l->objects[i].index, "min", trace_json_value(s.min), "average",
+				trace_json_value(s.average), "max", trace_json_value(s.max), "total",
+				s.has_total ? json_integer(s.total) : json_null(), "absent", (json_int_t) s.absent));
+		}
 	return cmd_print_new(json_pack("{s:s, s:s, s:I, s:f, s:b, s:o}", "node", t->head.node, "topology",
 				       t->head.topology, "ticks", (json_int_t) t->ticks, "seconds", t->end * 1e-9,
 				       "complete", !t->open_end, "metrics", rows), e);
@@ -372,10 +342,14 @@ static int print_table(const struct trace *t, const struct trace_view *v, struct
 static int run_summary(const struct args *a, struct trace *t, struct err *e)
 {
 	struct trace_view *v = view_make(a, t, "Machine", e);
-	int rc = -1;
+	struct trace_block b = {0};
+	int rc = v ? 0 : -1;
 
-	if (v && !read_all(t, v, e))
+	for (unsigned i = 0; rc == 0 && i < t->nblocks; i++)
+		rc = trace_read(t, i, &b, e) || trace_view_block(v, &b, e) ? -1 : 0;
+	if (rc == 0)
 		rc = a->format == TRACE_JSON ? print_json(t, v, e) : print_table(t, v, e);
+	trace_block_free(&b);
 	trace_view_free(v);
 	return rc;
 }

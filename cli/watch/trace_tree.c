@@ -19,19 +19,15 @@ static bool is_numa(const struct trace_level *l)
 }
 
 /* Memory hangs beside the tree, but has PUs: it is shown between the levels of more and of fewer PUs an object. */
-static bool is_wider(const struct trace_level *a, const struct trace_level *b)
-{
-	return a->n < b->n || (a->n == b->n && !is_numa(a) && is_numa(b));
-}
-
 static void levels_order(const struct trace_head *h, const struct trace_level **order)
 {
 	for (unsigned i = 0; i < h->nlevels; i++) {
+		const struct trace_level *l = &h->levels[i];
 		unsigned at = i;
 
-		for (; at && is_numa(&h->levels[i]) && is_wider(&h->levels[i], order[at - 1]); at--)
+		for (; at && is_numa(l) && l->n < order[at - 1]->n; at--)
 			order[at] = order[at - 1];
-		order[at] = &h->levels[i];
+		order[at] = l;
 	}
 }
 
@@ -43,12 +39,6 @@ static bool has_same_objects(const struct trace_level *a, const struct trace_lev
 		if (a->objects[i].first != b->objects[i].first || a->objects[i].count != b->objects[i].count)
 			return false;
 	return true;
-}
-
-static void level_share(struct trace_tree_level *l, const struct trace_level *same)
-{
-	if (l->nsame < TRACE_TREE_SAME)
-		l->same[l->nsame++] = same;
 }
 
 /* Metrics of the levels down to the deepest, each once, where the metric is counted below. */
@@ -66,7 +56,10 @@ static int levels_add(struct trace_tree *t, const struct formula *f, int deepest
 
 		is_last = order[i] == &h->levels[deepest];
 		if (t->n && has_same_objects(t->levels[t->n - 1].level, order[i])) {
-			level_share(&t->levels[t->n - 1], order[i]);
+			struct trace_tree_level *l = &t->levels[t->n - 1];
+
+			if (l->nsame < TRACE_TREE_SAME)
+				l->same[l->nsame++] = order[i];
 			continue;
 		}
 		if (formula_copy(f, order[i]->type, &here, e) || trace_view_add(t->view, &here, e))
@@ -296,20 +289,18 @@ double trace_tree_value(const struct trace_tree *t, const struct trace_tree_row 
 	return t->levels[r->level].value[r->object];
 }
 
-static bool is_at(const struct trace_tree_level *l, const struct trace_level *level)
-{
-	bool found = l->level == level;
-
-	for (unsigned i = 0; i < l->nsame && !found; i++)
-		found = l->same[i] == level;
-	return found;
-}
-
 double trace_tree_value_of(const struct trace_tree *beside, const struct trace_tree *t, const struct trace_tree_row *r)
 {
-	for (unsigned l = 0; l < beside->n; l++)
-		if (is_at(&beside->levels[l], t->levels[r->level].level))
-			return beside->levels[l].value[r->object];
+	const struct trace_level *level = t->levels[r->level].level;
+
+	for (const struct trace_tree_level *l = beside->levels; l < beside->levels + beside->n; l++) {
+		bool found = l->level == level;
+
+		for (unsigned i = 0; i < l->nsame && !found; i++)
+			found = l->same[i] == level;
+		if (found)
+			return l->value[r->object];
+	}
 	return NAN;
 }
 

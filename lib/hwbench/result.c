@@ -210,67 +210,40 @@ static json_t *value_json(double value)
 	return isnan(value) ? json_null() : json_real(value);
 }
 
-static json_t *memory_json(const struct hwbench *b)
-{
-	json_t *list = json_array();
-
-	for (unsigned i = 0; i < b->numas * b->numas; i++)
-		json_array_append_new(list, json_pack("{s:I, s:I, s:o, s:o}", "from",
-						      (json_int_t) b->os_index[i / b->numas], "to",
-						      (json_int_t) b->os_index[i % b->numas], "latency_seconds",
-						      value_json(b->latency[i]), "bytes_per_second",
-						      value_json(b->bandwidth[i])));
-	return list;
-}
-
-static json_t *between_json(const struct hwbench *b)
-{
-	json_t *list = json_array();
-
-	for (unsigned i = 0; i < b->numas * b->numas; i++)
-		if (i / b->numas < i % b->numas)
-			json_array_append_new(list, json_pack("{s:I, s:I, s:o}", "from",
-							      (json_int_t) b->os_index[i / b->numas], "to",
-							      (json_int_t) b->os_index[i % b->numas], "seconds",
-							      value_json(b->between[i])));
-	return list;
-}
-
-static json_t *domains_json(const struct hwbench *b)
-{
-	json_t *list = json_array();
-
-	for (const struct hwbench_domain *d = b->domains; d < b->domains + b->ndomains; d++)
-		for (unsigned i = 0; i < d->n; i++)
-			json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:o}", "level", level_name(d->level),
-							      "cores", (json_int_t) d->cores, "used",
-							      (json_int_t) d->used[i], "bytes_per_second",
-							      value_json(d->bandwidth[i])));
-	return list;
-}
-
-static json_t *handovers_json(const struct hwbench *b)
-{
-	json_t *list = json_array();
-
-	for (int level = LEVEL_PACKAGE; level < LEVEL_COUNT; level++)
-		if (b->handovers[level].pairs)
-			json_array_append_new(list, json_pack("{s:s, s:I, s:f}", "level", level_name(level), "pairs",
-							      (json_int_t) b->handovers[level].pairs, "seconds",
-							      b->handovers[level].seconds));
-	return list;
-}
-
 json_t *hwbench_to_json(const struct hwbench *b)
 {
+	json_t *memory = json_array(), *between = json_array(), *domains = json_array(), *handovers = json_array(), *j;
 	struct buf costs = {0};
-	json_t *j;
 
+	for (unsigned i = 0; i < b->numas * b->numas; i++) {
+		json_int_t from = b->os_index[i / b->numas], to = b->os_index[i % b->numas];
+
+		json_array_append_new(memory, json_pack("{s:I, s:I, s:o, s:o}", "from", from, "to", to,
+							"latency_seconds", value_json(b->latency[i]),
+							"bytes_per_second", value_json(b->bandwidth[i])));
+		if (i / b->numas < i % b->numas)
+			json_array_append_new(between, json_pack("{s:I, s:I, s:o}", "from", from, "to", to, "seconds",
+								 value_json(b->between[i])));
+	}
+	for (const struct hwbench_domain *d = b->domains; d < b->domains + b->ndomains; d++)
+		for (unsigned i = 0; i < d->n; i++)
+			json_array_append_new(domains, json_pack("{s:s, s:I, s:I, s:o}", "level", level_name(d->level),
+								 "cores", (json_int_t) d->cores, "used",
+								 (json_int_t) d->used[i], "bytes_per_second",
+								 value_json(d->bandwidth[i])));
+	for (int level = LEVEL_PACKAGE; level < LEVEL_COUNT; level++)
+		if (b->handovers[level].pairs)
+			json_array_append_new(handovers, json_pack("{s:s, s:I, s:f}", "level", level_name(level),
+								   "pairs", (json_int_t) b->handovers[level].pairs,
+								   "seconds", b->handovers[level].seconds));
 	hwbench_costs(b, &costs);
-	j = costs.failed ? NULL :
-	    json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:s}", "cores", (json_int_t) b->cores, "numa_nodes",
-		      (json_int_t) b->numas, "cache_line", handovers_json(b), "numa_cache_line", between_json(b),
-		      "memory", memory_json(b), "domains", domains_json(b), "costs", costs.data);
+	j = json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:s*}", "cores", (json_int_t) b->cores, "numa_nodes",
+		      (json_int_t) b->numas, "cache_line", handovers, "numa_cache_line", between, "memory", memory,
+		      "domains", domains, "costs", costs.data);
+	if (costs.failed) {
+		json_decref(j);
+		j = NULL;
+	}
 	buf_free(&costs);
 	return j;
 }

@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "monitor/live.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -173,28 +174,26 @@ error:
 	return NULL;
 }
 
-static void column_add(struct column *c, enum trace_kind kind, uint64_t value)
-{
-	uint64_t sum = atomic_load_explicit(&c->value, memory_order_relaxed);
-
-	if (value == TRACE_ABSENT)
-		atomic_fetch_add_explicit(&c->absent, 1, memory_order_relaxed);
-	else
-		atomic_store_explicit(&c->value, kind == TRACE_COUNTER ? sum + value : value, memory_order_relaxed);
-}
-
 /* A monitor that was killed may have left an odd sequence. */
 void live_writer_tick(struct live_writer *w, uint64_t time, const uint64_t *values)
 {
 	uint64_t odd = atomic_load_explicit(&w->page->sequence, memory_order_relaxed) | 1;
 
+	assert(w->head->columns == w->page->columns);
 	atomic_store_explicit(&w->page->sequence, odd, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	for (unsigned i = 0; i < w->head->nevents; i++) {
 		const struct trace_event *x = &w->head->events[i];
 
-		for (unsigned c = x->column; c < x->column + w->head->levels[x->level].n; c++)
-			column_add(&w->columns[c], x->kind, values[c]);
+		for (unsigned c = x->column; c < x->column + w->head->levels[x->level].n; c++) {
+			uint64_t sum = atomic_load_explicit(&w->columns[c].value, memory_order_relaxed);
+
+			if (values[c] == TRACE_ABSENT)
+				atomic_fetch_add_explicit(&w->columns[c].absent, 1, memory_order_relaxed);
+			else
+				atomic_store_explicit(&w->columns[c].value, x->kind == TRACE_COUNTER ? sum + values[c] :
+						      values[c], memory_order_relaxed);
+		}
 	}
 	atomic_store_explicit(&w->page->time, time, memory_order_relaxed);
 	atomic_store_explicit(&w->page->sequence, odd + 1, memory_order_release);

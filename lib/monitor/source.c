@@ -34,17 +34,6 @@ static const struct {
 
 /* --- whose it is --- */
 
-/* Are all of the PUs of a list ("0-3,8") the reader's? */
-static bool owns_list(const struct sources *s, const char *list)
-{
-	hwloc_bitmap_t all = hwloc_bitmap_alloc();
-	bool is_own = all && !hwloc_bitmap_list_sscanf(all, list) && !hwloc_bitmap_iszero(all) &&
-		      (!s->pus || hwloc_bitmap_isincluded(all, s->pus));
-
-	hwloc_bitmap_free(all);
-	return is_own;
-}
-
 /* Any PU of a package; -1: none. */
 static long pu_of_package(const struct sources *s, long package)
 {
@@ -84,9 +73,14 @@ static bool pus_list(const struct sources *s, const char *level, long os_index, 
 
 bool source_owns_object(const struct sources *s, const char *level, long os_index)
 {
-	char list[SYSFS_TEXT];
+	hwloc_bitmap_t all = s->pus ? hwloc_bitmap_alloc() : NULL;
+	char list[SYSFS_TEXT];	/* "0-3,8" */
+	bool is_own = !s->pus || (all && pus_list(s, level, os_index, list, sizeof(list)) &&
+				  !hwloc_bitmap_list_sscanf(all, list) && !hwloc_bitmap_iszero(all) &&
+				  hwloc_bitmap_isincluded(all, s->pus));
 
-	return !s->pus || (pus_list(s, level, os_index, list, sizeof(list)) && owns_list(s, list));
+	hwloc_bitmap_free(all);
+	return is_own;
 }
 
 /* --- meters --- */
@@ -154,35 +148,15 @@ bool source_add_file(struct sources *s, struct source_meter m, const char *path)
 
 /* --- their places in the tree --- */
 
-static bool is_event(const struct source_event *x, const struct source_meter *m)
-{
-	return !strcmp(x->name, m->name) && !strcmp(x->device, m->device);
-}
-
-/* A head's name has letters, digits, '.', ':' and '_'. */
-static void event_name(const struct source_meter *m, char name[static TRACE_NAME])
-{
-	snprintf(name, TRACE_NAME, "%s%s%s", m->name, *m->device ? "." : "", m->device);
-	for (size_t n; name[n = trace_name_length(name)];)
-		name[n] = '_';
-}
-
-/* The object of the head's level; -1: none, because none of its PUs is in the tree. */
-static int object_find(const struct trace_level *l, long os_index)
-{
-	for (unsigned i = 0; i < l->n; i++)
-		if (os_index < 0 || l->objects[i].os_index == os_index)
-			return i;
-	return -1;
-}
-
 /* Where a meter counts. A device far from all PUs of the tree counts on the machine. */
 static bool place_find(struct source_meter *m, const struct trace_head *h, unsigned *level)
 {
 	int at = m->os_index < 0 ? -1 : trace_head_level(h, m->level), object = -1;
 
-	if (at >= 0)
-		object = object_find(&h->levels[at], m->os_index);
+	/* None of the object's PUs may be in the tree. */
+	for (unsigned i = 0; at >= 0 && object < 0 && i < h->levels[at].n; i++)
+		if (h->levels[at].objects[i].os_index == m->os_index)
+			object = i;
 	if (object < 0 && (*m->device || m->os_index < 0)) {
 		at = trace_head_level(h, "Machine");
 		object = at < 0 ? -1 : 0;
@@ -194,36 +168,33 @@ static bool place_find(struct source_meter *m, const struct trace_head *h, unsig
 	return true;
 }
 
-static int event_add(struct sources *s, struct trace_head *h, const struct source_meter *m, unsigned level)
-{
-	struct trace_event *x = array_add(h->events, h->nevents);
-	struct source_event *own = x ? array_add(s->events, s->nevents) : NULL;
-
-	if (!own)
-		return -1;
-	*own = (struct source_event){ .name = m->name, .unit = m->unit, .kind = m->kind, .index = h->nevents - 1 };
-	memcpy(own->device, m->device, sizeof(own->device));
-	*x = (struct trace_event){ .kind = m->kind, .level = level };
-	event_name(m, x->name);
-	snprintf(x->unit, sizeof(x->unit), "%s", m->unit);
-	return 0;
-}
-
 static int meter_place(struct sources *s, struct trace_head *h, struct source_meter *m)
 {
+	struct source_event *own;
+	struct trace_event *x;
 	unsigned level;
 
 	if (!place_find(m, h, &level))
 		return 0;
 	for (unsigned i = 0; i < s->nevents; i++)
-		if (is_event(&s->events[i], m)) {
+		if (!strcmp(s->events[i].name, m->name) && !strcmp(s->events[i].device, m->device)) {
 			m->event = h->events[s->events[i].index].level == level ? (int) i : -1;
 			return 0;
 		}
 	if (h->nevents == TRACE_EVENTS_MAX)
 		return 0;
 	m->event = s->nevents;
-	return event_add(s, h, m, level);
+	if (!(x = array_add(h->events, h->nevents)) || !(own = array_add(s->events, s->nevents)))
+		return -1;
+	*own = (struct source_event){ .name = m->name, .unit = m->unit, .kind = m->kind, .index = h->nevents - 1 };
+	memcpy(own->device, m->device, sizeof(own->device));
+	*x = (struct trace_event){ .kind = m->kind, .level = level };
+	snprintf(x->name, sizeof(x->name), "%s%s%s", m->name, *m->device ? "." : "", m->device);
+	/* A head's name has letters, digits, '.', ':' and '_'. */
+	for (size_t n; x->name[n = trace_name_length(x->name)];)
+		x->name[n] = '_';
+	snprintf(x->unit, sizeof(x->unit), "%s", m->unit);
+	return 0;
 }
 
 int sources_open(struct sources *s, const struct source_request *how, struct trace_head *h, struct buf *why,
@@ -307,25 +278,22 @@ void sources_hide(const struct sources *s, const struct trace_head *h, uint64_t 
 	values_clear(s, h, values, true);
 }
 
-/* Meters of one place add up. */
-static void value_add(uint64_t *value, uint64_t more)
-{
-	*value = *value == TRACE_ABSENT || more == TRACE_ABSENT ? TRACE_ABSENT : *value + more;
-}
-
-static uint64_t *meter_value(const struct sources *s, const struct trace_head *h, const struct source_meter *m,
-			     uint64_t *values)
-{
-	return &values[h->events[s->events[m->event].index].column + m->object];
-}
-
 void sources_read(struct sources *s, const struct trace_head *h, uint64_t ns, uint64_t *values)
 {
 	values_clear(s, h, values, false);
-	for (unsigned i = 0; i < s->nmeters; i++)
-		if (s->meters[i].event >= 0)
-			*meter_value(s, h, &s->meters[i], values) = 0;
-	for (unsigned i = 0; i < s->nmeters; i++)
-		if (s->meters[i].event >= 0)
-			value_add(meter_value(s, h, &s->meters[i], values), meter_tick(&s->meters[i], ns));
+	/* Meters of one place add up: first all of them are 0. */
+	for (unsigned i = 0; i < 2 * s->nmeters; i++) {
+		struct source_meter *m = &s->meters[i % s->nmeters];
+		uint64_t *value, more;
+
+		if (m->event < 0)
+			continue;
+		value = &values[h->events[s->events[m->event].index].column + m->object];
+		if (i < s->nmeters) {
+			*value = 0;
+			continue;
+		}
+		more = meter_tick(m, ns);
+		*value = *value == TRACE_ABSENT || more == TRACE_ABSENT ? TRACE_ABSENT : *value + more;
+	}
 }

@@ -245,16 +245,6 @@ static int level_add(struct trace_head *h, hwloc_topology_t t, int depth, const 
 	return 0;
 }
 
-static unsigned pus_choose(hwloc_topology_t t, hwloc_const_bitmap_t wanted, hwloc_obj_t *list)
-{
-	unsigned n = 0;
-
-	for (hwloc_obj_t o = NULL; (o = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_PU, o));)
-		if (!wanted || hwloc_bitmap_isset(wanted, o->os_index))
-			list[n++] = o;
-	return n;
-}
-
 int trace_head_tree(struct trace_head *h, hwloc_topology_t t, hwloc_const_bitmap_t wanted, struct err *e)
 {
 	static const int memory[] = { HWLOC_TYPE_DEPTH_NUMANODE, HWLOC_TYPE_DEPTH_MEMCACHE };
@@ -262,9 +252,12 @@ int trace_head_tree(struct trace_head *h, hwloc_topology_t t, hwloc_const_bitmap
 	struct tree_pus pus = { .list = calloc(hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PU), sizeof(*pus.list)) };
 
 	h->levels = calloc(depths + 2, sizeof(*h->levels));
+	for (hwloc_obj_t o = NULL; pus.list && (o = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_PU, o));)
+		if (!wanted || hwloc_bitmap_isset(wanted, o->os_index))
+			pus.list[pus.n++] = o;
 	if (!pus.list || !h->levels)
 		rc = err_set(e, "out of memory");
-	else if (!(pus.n = pus_choose(t, wanted, pus.list)))
+	else if (!pus.n)
 		rc = err_set(e, "none of these PUs is in the topology");
 	for (int d = 0; !rc && d < depths; d++)
 		rc = level_add(h, t, d, &pus, e);
@@ -311,12 +304,6 @@ static json_t *level_json(const struct trace_level *l)
 	return json_pack("{s:s, s:o, s:o*}", "type", l->type, "objects", objects, "names", names);
 }
 
-static json_t *event_json(const struct trace_head *h, const struct trace_event *x)
-{
-	return json_pack("{s:s, s:s, s:s, s:s}", "name", x->name, "unit", x->unit, "kind", kinds[x->kind], "level",
-			 h->levels[x->level].type);
-}
-
 int trace_head_write(const struct trace_head *h, struct buf *out, struct err *e)
 {
 	json_t *levels = json_array(), *events = json_array(), *all;
@@ -324,8 +311,10 @@ int trace_head_write(const struct trace_head *h, struct buf *out, struct err *e)
 
 	for (unsigned l = 0; l < h->nlevels; l++)
 		json_array_append_new(levels, level_json(&h->levels[l]));
-	for (unsigned i = 0; i < h->nevents; i++)
-		json_array_append_new(events, event_json(h, &h->events[i]));
+	for (const struct trace_event *x = h->events; x < h->events + h->nevents; x++)
+		json_array_append_new(events, json_pack("{s:s, s:s, s:s, s:s}", "name", x->name, "unit", x->unit,
+							"kind", kinds[x->kind], "level",
+							h->levels[x->level].type));
 	all = json_pack("{s:i, s:s, s:s, s:I, s:I, s:o, s:o, s:s*}", "version", VERSION, "node", h->node, "topology",
 			h->topology, "start", (json_int_t) h->start, "period", (json_int_t) h->period, "levels", levels,
 			"events", events, "formulas", h->formulas);
@@ -367,19 +356,6 @@ static int copy_lines(char **to, const char *text, const char *what, struct err 
 	return 0;
 }
 
-static int object_read(json_t *j, struct trace_object *o, struct err *e)
-{
-	json_int_t index, os_index, first, count;
-
-	if (json_unpack(j, "[I, I, I, I!]", &index, &os_index, &first, &count))
-		return err_set(e, "objects: expected [index, OS index, first PU, PUs]");
-	if (index < 0 || index > INT_MAX || os_index < -1 || os_index > INT_MAX || first < 0 || first > INT_MAX ||
-	    count < 0 || count > INT_MAX)
-		return err_set(e, "objects: a number is out of range");
-	*o = (struct trace_object){ index, os_index, first, count };
-	return 0;
-}
-
 static int names_read(const json_t *names, struct trace_level *l, struct err *e)
 {
 	if (json_array_size(names) != l->n)
@@ -409,9 +385,16 @@ static int level_read(json_t *j, struct trace_level *l, struct err *e)
 		return err_set(e, "%s: more than %u objects", type, TRACE_OBJECTS_MAX);
 	if (!(l->objects = calloc(json_array_size(objects) + 1, sizeof(*l->objects))))
 		return err_set(e, "out of memory");
-	for (; l->n < json_array_size(objects); l->n++)
-		if (object_read(json_array_get(objects, l->n), &l->objects[l->n], e))
-			return -1;
+	for (; l->n < json_array_size(objects); l->n++) {
+		json_int_t index, os_index, first, count;
+
+		if (json_unpack(json_array_get(objects, l->n), "[I, I, I, I!]", &index, &os_index, &first, &count))
+			return err_set(e, "objects: expected [index, OS index, first PU, PUs]");
+		if (index < 0 || index > INT_MAX || os_index < -1 || os_index > INT_MAX || first < 0 ||
+		    first > INT_MAX || count < 0 || count > INT_MAX)
+			return err_set(e, "objects: a number is out of range");
+		l->objects[l->n] = (struct trace_object){ index, os_index, first, count };
+	}
 	return names ? names_read(names, l, e) : 0;
 }
 

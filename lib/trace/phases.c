@@ -95,58 +95,20 @@ static struct phases_thread *thread_of(struct phases_reading *r, unsigned proces
 
 /* --- lines --- */
 
-static int span_add(struct phases_reading *r, unsigned process, unsigned phase, uint64_t begin, uint64_t end)
-{
-	struct trace_phases *p = r->p;
-
-	if (end < begin)	/* in a damaged file alone */
-		end = begin;
-	if (array_reserve(p->spans, p->nspans, 1))
-		return -1;
-	p->spans[p->nspans++] = (struct phase_span){ phase, begin, end };
-	r->processes[process]->seconds[phase] += (end - begin) * 1e-9;
-	return 0;
-}
-
-static int phase_begin(struct phases_thread *t, struct trace_phase *list, unsigned phase, uint64_t at)
-{
-	if (t->depth == DEPTH_MAX)
-		return -1;
-	t->open[t->depth].phase = phase;
-	t->open[t->depth].begin = at;
-	if (list[phase].depth < t->depth)
-		list[phase].depth = t->depth;
-	t->depth++;
-	list[phase].times++;
-	return 0;
-}
-
+/* The phases that a thread is in, down to so many, end. */
 static int phases_close(struct phases_reading *r, struct phases_thread *t, unsigned depth, uint64_t at)
 {
 	while (t->depth > depth) {
-		t->depth--;
-		if (span_add(r, t->process, t->open[t->depth].phase, t->open[t->depth].begin, at))
+		unsigned phase = t->open[--t->depth].phase;
+		/* An end before its begin is in a damaged file alone. */
+		uint64_t begin = t->open[t->depth].begin, end = at < begin ? begin : at;
+
+		if (array_reserve(r->p->spans, r->p->nspans, 1))
 			return -1;
+		r->p->spans[r->p->nspans++] = (struct phase_span){ phase, begin, end };
+		r->processes[t->process]->seconds[phase] += (end - begin) * 1e-9;
 	}
 	return 0;
-}
-
-/* With those within, whose ends are missing. */
-static int phase_end(struct phases_reading *r, struct phases_thread *t, unsigned phase, uint64_t at)
-{
-	unsigned to = t->depth;
-
-	while (to && t->open[to - 1].phase != phase)
-		to--;
-	return to ? phases_close(r, t, to - 1, at) : -1;
-}
-
-/* A moment before the trace is its start; after it, its end. */
-static uint64_t time_of(const struct phases_reading *r, unsigned process, uint64_t at)
-{
-	uint64_t time = at + (uint64_t) r->processes[process]->offset;
-
-	return (int64_t) time < 0 ? 0 : time > r->t->end ? r->t->end : time;
 }
 
 static int read_process(struct phases_reading *r, const char *line)
@@ -170,8 +132,9 @@ static int read_process(struct phases_reading *r, const char *line)
 
 static int read_line(struct phases_reading *r, char *line)
 {
-	struct phases_thread *thread;
-	unsigned number;
+	struct phases_thread *t;
+	struct trace_phase *x;
+	unsigned number, to;
 	uint64_t at;
 	uint32_t id;
 	char what;
@@ -184,41 +147,31 @@ static int read_line(struct phases_reading *r, char *line)
 		return -1;
 	if (r->processes[process]->is_earlier)
 		return 0;
-	if (!(thread = thread_of(r, process, number)) || (phase = phase_of(r->p, printable(line + used + 1))) < 0)
+	if (!(t = thread_of(r, process, number)) || (phase = phase_of(r->p, printable(line + used + 1))) < 0)
 		return -1;
+	x = &r->p->list[phase];
 	r->processes[process]->seen |= UINT64_C(1) << phase;
-	at = time_of(r, process, at);
-	if (what == 'B')
-		return phase_begin(thread, r->p->list, phase, at);
-	if (what == 'E')
-		return phase_end(r, thread, phase, at);
-	r->p->list[phase].marks++;
-	return 0;
-}
-
-/* What has no end lasted until the trace's: the process was killed, or is still running. */
-static int end_all(struct phases_reading *r)
-{
-	for (unsigned i = 0; i < r->nthreads; i++)
-		if (phases_close(r, r->threads[i], 0, r->t->end))
+	/* A moment before the trace is its start; after it, its end. */
+	at += (uint64_t) r->processes[process]->offset;
+	at = (int64_t) at < 0 ? 0 : at > r->t->end ? r->t->end : at;
+	switch (what) {
+	case 'B':
+		if (t->depth == DEPTH_MAX)
 			return -1;
-	return 0;
-}
-
-static void sum_up(struct phases_reading *r)
-{
-	for (unsigned i = 0; i < r->nprocesses; i++)
-		for (unsigned k = 0; k < r->p->n; k++) {
-			struct trace_phase *x = &r->p->list[k];
-			double seconds = r->processes[i]->seconds[k];
-
-			if (!(r->processes[i]->seen >> k & 1))
-				continue;
-			x->processes++;
-			x->seconds += seconds;
-			x->least = fmin(x->least, seconds);
-			x->greatest = fmax(x->greatest, seconds);
-		}
+		t->open[t->depth].phase = phase;
+		t->open[t->depth].begin = at;
+		x->depth = x->depth < t->depth ? t->depth : x->depth;
+		t->depth++;
+		x->times++;
+		return 0;
+	case 'E':	/* with those within, whose ends are missing */
+		for (to = t->depth; to && t->open[to - 1].phase != (unsigned) phase; to--)
+			;
+		return to ? phases_close(r, t, to - 1, at) : -1;
+	default:
+		x->marks++;
+		return 0;
+	}
 }
 
 static int by_begin(const void *x, const void *y)
@@ -230,17 +183,31 @@ static int by_begin(const void *x, const void *y)
 
 static int read_text(struct phases_reading *r, char *text)
 {
+	struct trace_phases *p = r->p;
+
 	for (char *line = text, *next; *line; line = next) {
 		next = line + strcspn(line, "\n");
 		if (*next)
 			*next++ = '\0';
-		r->p->left_out += read_line(r, line) != 0;
+		p->left_out += read_line(r, line) != 0;
 	}
-	if (end_all(r))
-		return -1;
-	sum_up(r);
-	if (r->p->nspans)
-		qsort(r->p->spans, r->p->nspans, sizeof(*r->p->spans), by_begin);
+	/* What has no end lasted until the trace's: the process was killed, or is still running. */
+	for (unsigned i = 0; i < r->nthreads; i++)
+		if (phases_close(r, r->threads[i], 0, r->t->end))
+			return -1;
+	for (unsigned i = 0; i < r->nprocesses; i++)
+		for (unsigned k = 0; k < p->n; k++) {
+			double seconds = r->processes[i]->seconds[k];
+
+			if (!(r->processes[i]->seen >> k & 1))
+				continue;
+			p->list[k].processes++;
+			p->list[k].seconds += seconds;
+			p->list[k].least = fmin(p->list[k].least, seconds);
+			p->list[k].greatest = fmax(p->list[k].greatest, seconds);
+		}
+	if (p->nspans)
+		qsort(p->spans, p->nspans, sizeof(*p->spans), by_begin);
 	return 0;
 }
 
@@ -304,15 +271,20 @@ int trace_phases_at(const struct trace_phases *p, uint64_t begin, uint64_t end)
 	return found;
 }
 
-/* How much of each tick's interval has the phase, of all processes together. Ends increase, and so do begins. */
-static void cover_ticks(const struct trace_phases *p, unsigned phase, const struct trace_interval *ticks, uint64_t n,
-			double *covered)
+int64_t trace_phases_ticks(const struct trace_phases *p, unsigned phase, const struct trace_interval *ticks, uint64_t n,
+			   bool *is_in)
 {
+	double *covered = calloc(n + 1, sizeof(*covered));	/* of each interval, by all processes together */
+	int64_t found = 0;
+
+	if (!covered)
+		return -1;
 	for (const struct phase_span *s = p->spans; s < p->spans + p->nspans; s++) {
 		uint64_t low = 0, high = n;
 
 		if (s->phase != phase)
 			continue;
+		/* Ends increase, and so do begins. */
 		while (low < high) {
 			uint64_t middle = low + (high - low) / 2;
 
@@ -324,17 +296,6 @@ static void cover_ticks(const struct trace_phases *p, unsigned phase, const stru
 		for (; low < n && ticks[low].begin < s->end; low++)
 			covered[low] += overlap(s, ticks[low].begin, ticks[low].end);
 	}
-}
-
-int64_t trace_phases_ticks(const struct trace_phases *p, unsigned phase, const struct trace_interval *ticks, uint64_t n,
-			   bool *is_in)
-{
-	double *covered = calloc(n + 1, sizeof(*covered));
-	int64_t found = 0;
-
-	if (!covered)
-		return -1;
-	cover_ticks(p, phase, ticks, n, covered);
 	for (uint64_t i = 0; i < n; i++)
 		found += is_in[i] = covered[i] >= (double) (ticks[i].end - ticks[i].begin) * p->processes / 2;
 	free(covered);

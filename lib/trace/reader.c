@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "trace/reader.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -224,11 +225,14 @@ void trace_close(struct trace *t)
 	free(t);
 }
 
-static int place_read(const struct trace *t, unsigned i, struct trace_block *b, struct err *e)
+int trace_read(const struct trace *t, unsigned i, struct trace_block *b, struct err *e)
 {
 	struct trace_own *own = t->own;
-	const struct trace_place *p = &own->places[i];
+	const struct trace_part *part = own->parts ? &own->parts[i] : NULL;
+	const struct trace_place *p = &own->places[part ? part->place : i];
+	uint64_t begin;
 
+	assert(i < t->nblocks);
 	if (trace_chunk_read(own->fd, p->offset, &p->chunk, &own->bytes, e))
 		return err_within(e, "%s", own->name);
 	if (trace_block_decode(b, &t->head, p->chunk.ticks, own->bytes.data, own->bytes.len, e))
@@ -236,35 +240,21 @@ static int place_read(const struct trace *t, unsigned i, struct trace_block *b, 
 	if (b->begin != p->chunk.begin || b->times[b->n - 1] != p->chunk.end)
 		return err_set(e, "%s: byte %llu: damaged: times differ from the header's", own->name,
 			       (unsigned long long) p->offset);
-	return 0;
-}
-
-/* --- some of the ticks --- */
-
-static void block_cut(struct trace_block *b, const struct trace_head *h, const struct trace_part *part)
-{
-	uint64_t begin = part->first ? b->times[part->first - 1] : b->begin;
-
-	for (unsigned t = 0; t < part->n; t++)
-		b->times[t] = b->times[part->first + t] - part->earlier;
+	if (!part)
+		return 0;
+	begin = part->first ? b->times[part->first - 1] : b->begin;
+	for (unsigned k = 0; k < part->n; k++)
+		b->times[k] = b->times[part->first + k] - part->earlier;
 	/* Downwards in place: no value is read after its place was written. */
-	for (unsigned c = 0; c < h->columns; c++)
+	for (unsigned c = 0; c < t->head.columns; c++)
 		memmove(b->values + (size_t) c * part->n, b->values + (size_t) c * b->n + part->first,
 			part->n * sizeof(*b->values));
 	b->begin = begin - part->earlier;
 	b->n = part->n;
-}
-
-int trace_read(const struct trace *t, unsigned i, struct trace_block *b, struct err *e)
-{
-	const struct trace_part *part = t->own->parts ? &t->own->parts[i] : NULL;
-
-	if (place_read(t, part ? part->place : i, b, e))
-		return -1;
-	if (part)
-		block_cut(b, &t->head, part);
 	return 0;
 }
+
+/* --- some of the ticks --- */
 
 struct trace_interval *trace_intervals(const struct trace *t, struct err *e)
 {
@@ -284,14 +274,6 @@ struct trace_interval *trace_intervals(const struct trace *t, struct err *e)
 	return NULL;
 }
 
-static int part_add(struct trace_own *own, unsigned *n, struct trace_part part, struct err *e)
-{
-	if (array_reserve(own->parts, *n, 1))
-		return err_set(e, "out of memory");
-	own->parts[(*n)++] = part;
-	return 0;
-}
-
 int trace_keep(struct trace *t, const bool *is_kept, bool is_joined, struct err *e)
 {
 	struct trace_interval *ticks = trace_intervals(t, e);
@@ -307,9 +289,11 @@ int trace_keep(struct trace *t, const bool *is_kept, bool is_joined, struct err 
 				continue;
 			if (last && last->place == place && last->first + last->n == k)
 				last->n++;
+			else if (array_reserve(t->own->parts, n, 1))
+				rc = err_set(e, "out of memory");
 			else
-				rc = part_add(t->own, &n, (struct trace_part){
-					      place, k, 1, is_joined ? ticks[number].begin - end : 0 }, e);
+				t->own->parts[n++] = (struct trace_part){
+					place, k, 1, is_joined ? ticks[number].begin - end : 0 };
 			end = is_joined ? end + ticks[number].end - ticks[number].begin : ticks[number].end;
 			kept++;
 		}

@@ -66,12 +66,6 @@ static int task_read(const json_t *o, struct trace_task *t)
 	return -1;
 }
 
-static uint64_t task_bits(const struct trace_task *t)
-{
-	return hwloc_bitmap_last(t->pus) + hwloc_bitmap_last(t->cores) + hwloc_bitmap_last(t->numa) +
-		(t->memory ? hwloc_bitmap_last(t->memory) : -1) + UINT64_C(4);
-}
-
 static int head_read(const json_t *o, struct trace_tasks *t, struct err *e)
 {
 	json_int_t nodes = json_integer_value(json_object_get(o, "nodes"));
@@ -88,6 +82,7 @@ static int head_read(const json_t *o, struct trace_tasks *t, struct err *e)
 static int task_add(const json_t *o, struct trace_tasks *t, struct err *e)
 {
 	json_int_t rank = json_integer_value(json_object_get(o, "rank"));
+	struct trace_task *new;
 
 	if (!json_is_integer(json_object_get(o, "rank")) || rank < 0 || rank > UINT32_MAX)
 		return err_set(e, "a task without a rank");
@@ -95,18 +90,10 @@ static int task_add(const json_t *o, struct trace_tasks *t, struct err *e)
 		return err_set(e, "more than %u tasks", TRACE_TASKS_MAX);
 	if (array_reserve(t->list, t->n, 1) || task_read(o, &t->list[t->n]))
 		return err_set(e, "out of memory");
-	t->bits += task_bits(&t->list[t->n++]);
+	new = &t->list[t->n++];
+	t->bits += hwloc_bitmap_last(new->pus) + hwloc_bitmap_last(new->cores) + hwloc_bitmap_last(new->numa) +
+		(new->memory ? hwloc_bitmap_last(new->memory) : -1) + UINT64_C(4);
 	return t->bits > TRACE_TASKS_BITS ? err_set(e, "its lists of PUs, cores and NUMA nodes are too long") : 0;
-}
-
-static int line_read(const char *line, size_t len, bool is_first, struct trace_tasks *t, struct err *e)
-{
-	json_t *o = json_loadb(line, len, 0, NULL);
-	int rc = !json_is_object(o) ? err_set(e, "not a list of a step's tasks") :
-		is_first ? head_read(o, t, e) : task_add(o, t, e);
-
-	json_decref(o);
-	return rc;
 }
 
 static int by_rank(const void *a, const void *b)
@@ -121,8 +108,13 @@ static int text_read(const char *text, struct trace_tasks *t, struct err *e)
 	unsigned number = 0;
 
 	for (size_t len; *text; text += len + (text[len] == '\n')) {
-		len = strcspn(text, "\n");
-		if (line_read(text, len, !number++, t, e))
+		json_t *o = json_loadb(text, len = strcspn(text, "\n"), 0, NULL);
+		int rc = !json_is_object(o) ? err_set(e, "not a list of a step's tasks") :
+			number ? task_add(o, t, e) : head_read(o, t, e);
+
+		json_decref(o);
+		number++;
+		if (rc)
 			return err_within(e, "line %u", number);
 	}
 	if (!number)

@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "trace/view.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -286,17 +287,23 @@ static double part_join(enum formula_over over, double so_far, double x)
 	return over == FORMULA_MIN ? fmin(so_far, x) : fmax(so_far, x);
 }
 
-static double part_value(const struct trace_metric *m, unsigned object, unsigned k, unsigned stride, unsigned tick)
+static struct trace_statistics metric_statistics(const struct trace_view *v, const struct trace_metric *m,
+						 unsigned object);
+
+/* A part of what was counted at a tick of the block, or over all blocks (tick UINT_MAX). */
+static double part_value(const struct trace_view *v, const struct trace_metric *m, unsigned object, unsigned k,
+			 unsigned stride, unsigned tick)
 {
 	const struct trace_metric *part = &m->own->parts[k];
 	struct view_run r = m->own->part_runs[(size_t) object * m->formula.nparts + k];
 	enum formula_over over = m->formula.parts[k].over;
 	double x = NAN;
 
-	for (unsigned i = 0; i < r.n; i++) {
-		double of = part->values[(size_t) (r.first + i) * stride + tick];
+	for (unsigned i = r.first; i < r.first + r.n; i++) {
+		double of = tick == UINT_MAX ? metric_statistics(v, part, i).average :
+					       part->values[(size_t) i * stride + tick];
 
-		x = i ? part_join(over, x, of) : of;
+		x = i > r.first ? part_join(over, x, of) : of;
 	}
 	return over == FORMULA_AVG ? x / r.n : x;
 }
@@ -313,7 +320,7 @@ static double tick_value(const struct trace_view *v, const struct trace_metric *
 		if (!m->own->events[k] || sums[k * stride] == TRACE_ABSENT)
 			return NAN;
 	for (unsigned k = 0; k < f->nparts; k++)
-		if (isnan(operands[FORMULA_EVENTS + k] = part_value(m, object, k, stride, tick)))
+		if (isnan(operands[FORMULA_EVENTS + k] = part_value(v, m, object, k, stride, tick)))
 			return NAN;
 	for (unsigned k = 0; k < f->nevents; k++) {
 		operands[k] = operand(v->mode, m->own->events[k], sums[k * stride], s->counted[k], seconds);
@@ -374,24 +381,6 @@ int trace_view_block(struct trace_view *v, const struct trace_block *b, struct e
 }
 
 static struct trace_statistics metric_statistics(const struct trace_view *v, const struct trace_metric *m,
-						 unsigned object);
-
-/* A part of what was counted over all blocks. */
-static double part_average(const struct trace_view *v, const struct trace_metric *m, unsigned object, unsigned k)
-{
-	struct view_run r = m->own->part_runs[(size_t) object * m->formula.nparts + k];
-	enum formula_over over = m->formula.parts[k].over;
-	double x = NAN;
-
-	for (unsigned i = 0; i < r.n; i++) {
-		double of = metric_statistics(v, &m->own->parts[k], r.first + i).average;
-
-		x = i ? part_join(over, x, of) : of;
-	}
-	return over == FORMULA_AVG ? x / r.n : x;
-}
-
-static struct trace_statistics metric_statistics(const struct trace_view *v, const struct trace_metric *m,
 						 unsigned object)
 {
 	const struct view_state *s = &m->own->states[object];
@@ -405,7 +394,7 @@ static struct trace_statistics metric_statistics(const struct trace_view *v, con
 		operands[k] = s->ticks ? s->counted[k] / (x->kind == TRACE_GAUGE ? (double) s->ticks : parts) : NAN;
 	}
 	for (unsigned k = 0; s->ticks && k < m->formula.nparts; k++)
-		operands[FORMULA_EVENTS + k] = part_average(v, m, object, k);
+		operands[FORMULA_EVENTS + k] = part_value(v, m, object, k, 0, UINT_MAX);
 	return (struct trace_statistics){
 		.min = s->min, .max = s->max, .absent = s->absent,
 		.average = s->ticks ? formula_value(&m->formula, operands, s->seconds / parts) : NAN,

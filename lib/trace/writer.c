@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "trace/writer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -82,33 +83,12 @@ static int write_head(struct trace_writer *w, struct err *e)
 	return rc;
 }
 
-static int block_prepare(struct trace_writer *w, struct err *e)
-{
-	unsigned most = TRACE_BLOCK_VALUES / w->head->columns;
-
-	w->room = most < TRACE_BLOCK_TICKS ? most : TRACE_BLOCK_TICKS;
-	if (trace_block_resize(&w->block, w->head, w->room, e))
-		return -1;
-	w->block.n = 0;
-	return 0;
-}
-
 static void writer_free(struct trace_writer *w)
 {
 	trace_block_free(&w->block);
 	buf_free(&w->index);
 	free(w->name);
 	free(w);
-}
-
-/* After the last complete block. */
-static int go_on(struct trace_writer *w, const struct trace *t, uint64_t begin, struct err *e)
-{
-	trace_index(t, &w->index, &w->offset);
-	w->last = begin;
-	if (ftruncate(w->fd, w->offset) || lseek(w->fd, w->offset, SEEK_SET) < 0)
-		return err_set(e, "%s: %s", w->name, strerror(errno));
-	return w->index.failed ? err_set(e, "out of memory") : 0;
 }
 
 struct trace_writer *trace_writer_continue(int fd, const char *name, struct trace_head *h, const struct trace *t,
@@ -122,9 +102,27 @@ struct trace_writer *trace_writer_continue(int fd, const char *name, struct trac
 	}
 	w->fd = fd;
 	w->head = h;
-	if (trace_head_check(h, e) || block_prepare(w, e) || (t ? go_on(w, t, begin, e) : write_head(w, e)))
+	if (trace_head_check(h, e))
 		goto error;
-	return w;
+	w->room = TRACE_BLOCK_VALUES / h->columns;
+	if (w->room > TRACE_BLOCK_TICKS)
+		w->room = TRACE_BLOCK_TICKS;
+	if (trace_block_resize(&w->block, h, w->room, e))
+		goto error;
+	w->block.n = 0;
+	if (!t) {
+		if (write_head(w, e))
+			goto error;
+		return w;
+	}
+	trace_index(t, &w->index, &w->offset);
+	w->last = begin;
+	if (ftruncate(fd, w->offset) || lseek(fd, w->offset, SEEK_SET) < 0)
+		err_set(e, "%s: %s", name, strerror(errno));
+	else if (w->index.failed)
+		err_set(e, "out of memory");
+	else
+		return w;
 error:
 	if (w)
 		writer_free(w);
@@ -135,16 +133,6 @@ error:
 struct trace_writer *trace_writer_new(int fd, const char *name, struct trace_head *h, struct err *e)
 {
 	return trace_writer_continue(fd, name, h, NULL, 0, e);
-}
-
-/* The columns of a block that is not full move together. */
-static void block_close_up(struct trace_writer *w)
-{
-	struct trace_block *b = &w->block;
-
-	b->values = b->times + b->n;
-	for (size_t c = 0; c < w->head->columns; c++)
-		memmove(b->values + c * b->n, b->times + w->room + c * w->room, b->n * sizeof(*b->values));
 }
 
 static int write_index(struct trace_writer *w, struct err *e)
@@ -173,7 +161,10 @@ int trace_writer_flush(struct trace_writer *w, struct err *e)
 
 	if (!b->n)
 		return 0;
-	block_close_up(w);
+	/* The columns of a block that is not full move together. */
+	b->values = b->times + b->n;
+	for (size_t x = 0; x < w->head->columns; x++)
+		memmove(b->values + x * b->n, b->times + w->room + x * w->room, b->n * sizeof(*b->values));
 	trace_block_encode(b, w->head, &payload);
 	b->n = 0;
 	rc = append_chunk(w, &c, &payload, &out, e);
@@ -194,6 +185,7 @@ int trace_writer_tick(struct trace_writer *w, uint64_t time, const uint64_t *val
 {
 	struct trace_block *b = &w->block;
 
+	assert(b->n < w->room);
 	if (time <= w->last)
 		return err_set(e, "%s: a tick at %llu ns, not after the last at %llu ns", w->name,
 			       (unsigned long long) time, (unsigned long long) w->last);
