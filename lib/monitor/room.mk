@@ -1,6 +1,5 @@
 # Counts what the hardware does, by perf events, into traces.
 $(eval $(call archive,monitor,$(wildcard lib/monitor/*.c),hwloc))
-$(eval $(call unit,test_events,tests/unit/test_events.c,monitor base,,))
 $(eval $(call unit,test_ask,tests/unit/test_ask.c,monitor base,,))
 # NVML for machines without it.
 UNITS += $(BUILD)/tests/libnvidia-ml.so.1

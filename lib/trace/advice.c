@@ -564,7 +564,7 @@ static void rule_apply(const struct advice_facts *f, const struct rule *r, const
 	if (out->result == ADVICE_FOUND && r->find == find_disk_faults && has(f, SWAPPED))
 		out->remedy = 2 * total_of(f, SWAPPED) >= total_of(f, MAJOR) ?
 			"memory was short, and pages were swapped in: request more: --mem" :
-			"files are mapped, not swapped: read them from a faster file system, or in larger pieces";
+			"the pages are of mapped files, not swapped: read them from a faster file system";
 }
 
 struct advice *advice_list(const struct advice_node *node, unsigned *n, struct err *e)
