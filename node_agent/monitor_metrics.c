@@ -41,7 +41,7 @@ struct metrics_domain {
 struct monitor_metrics {
 	const struct settings *settings;
 	struct trace_head head;			/* the node's tree and what is counted of it: no trace */
-	struct pu_counters counters;
+	struct counters_pu counters;
 	struct sources sources;
 	unsigned *cpus, ncpus;
 	uint64_t *values;			/* by the head's columns: [event * ncpus + cpu], then the sources */
@@ -146,7 +146,7 @@ struct monitor_metrics *monitor_metrics_new(const struct settings *s, struct err
 	}
 	if (trace_head_machine(&m->head, true, e) ||
 	    !(m->cpus = trace_head_cpus(&m->head, &m->ncpus, e)) ||
-	    pu_counters_open(&m->counters, s->monitor_metrics_set, m->cpus, m->ncpus, &absent, e) ||
+	    counters_pu_open(&m->counters, s->monitor_metrics_set, m->cpus, m->ncpus, &absent, e) ||
 	    read_sources(m, &absent, e) || choose_domains(m, e))
 		goto error;
 	unlink(s->monitor_metrics);
@@ -170,7 +170,7 @@ void monitor_metrics_free(struct monitor_metrics *m)
 		return;
 	if (m->settings && unlink(m->settings->monitor_metrics) && errno != ENOENT)
 		log_warning("%s: cannot be removed: %s", m->settings->monitor_metrics, strerror(errno));
-	pu_counters_close(&m->counters);
+	counters_pu_close(&m->counters);
 	sources_close(&m->sources);
 	trace_head_free(&m->head);
 	free(m->domains);
@@ -371,7 +371,7 @@ static void counters_share(struct monitor_metrics *m, uint64_t now)
 			 (unsigned) (RECLAIM_NS / SECOND));
 		m->given_way = now;
 	} else if (m->given_way && now - m->given_way >= RECLAIM_NS) {
-		pu_counters_reclaim(&m->counters);
+		counters_pu_reclaim(&m->counters);
 		m->given_way = 0;
 	}
 }
@@ -383,7 +383,7 @@ static void write_text(struct monitor_metrics *m, const struct monitor_steps *st
 	struct metrics_family interval = { "topiary_monitor_interval_seconds",
 					   "The time that rates and ratios are means of.", false };
 
-	pu_counters_read(&m->counters, ns, m->values);
+	counters_pu_read(&m->counters, ns, m->values);
 	sources_read(&m->sources, &m->head, ns, m->values);
 	for (unsigned event = 0; event < m->counters.nevents; event++)
 		write_event(m, event, ns, out);

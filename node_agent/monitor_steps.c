@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors
  *
- * Notes. The list is of the directories in RunDir, one entry a step, and belongs to the monitor's only thread. Directories
- * are root's, but whose step they are is what ASK_FILE says, read without following links. Steps are compared with each
- * other before anything is read for them: what a step may see depends on whose PUs are beside its own.
+ * Notes. The list is of the directories in RunDir, one entry a step, and belongs to the monitor's only thread. They are
+ * root's; whose step it is comes from ASK_FILE, read without following links. Steps are compared with each other
+ * before anything is read for them: what a step may see depends on whose PUs are beside its own.
  */
 #include "monitor_steps.h"
 

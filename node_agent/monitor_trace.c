@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors
  *
- * Notes. A trace belongs to its step in monitor_steps.c; no locks. The file is root's and grows by whole blocks, so that a
- * reader, or the next monitor, continues after the last. A tick that costs too much, and a trace that grows too large,
- * double the period; nothing here ends the monitor or the step.
+ * Notes. A trace belongs to its step in monitor_steps.c; no locks. The file is root's and grows by whole blocks, so
+ * that a reader, or the next monitor, continues after the last. A tick that costs too much, and a trace that grows too
+ * large, double the period; nothing here ends the monitor or the step.
  */
 #include "monitor_trace.h"
 
@@ -36,7 +36,7 @@ struct monitor_trace {
 	struct trace_writer *writer;	/* NULL after an error */
 	int fd;				/* the writer's */
 	struct live_writer *live;	/* NULL: nobody can follow it */
-	struct pu_counters counters;
+	struct counters_pu counters;
 	struct sources sources;
 	unsigned *cpus, ncpus;		/* of the head's PUs */
 	hwloc_bitmap_t pus;		/* the same */
@@ -106,7 +106,7 @@ static void trace_free(struct monitor_trace *t)
 		trace_writer_close(t->writer, &unheard);
 	if (t->fd >= 0)
 		close(t->fd);
-	pu_counters_close(&t->counters);
+	counters_pu_close(&t->counters);
 	sources_close(&t->sources);
 	trace_head_free(&t->head);
 	hwloc_bitmap_free(t->pus);
@@ -148,7 +148,7 @@ struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct 
 	t->head.node[strcspn(t->head.node, ".")] = '\0';
 	if (trace_head_tree(&t->head, topology, NULL, e) ||
 	    !(t->cpus = trace_head_cpus(&t->head, &t->ncpus, e)) ||
-	    pu_counters_open(&t->counters, how->set, t->cpus, t->ncpus, &absent, e) ||
+	    counters_pu_open(&t->counters, how->set, t->cpus, t->ncpus, &absent, e) ||
 	    monitor_events_head(t->counters.events, t->counters.nevents, &t->head, e))
 		goto error;
 	/* What is counted above the PU is read where all of it is the step's; GPUs also if Slurm has granted them. */
@@ -216,7 +216,7 @@ void monitor_trace_tick(struct monitor_trace *t, hwloc_const_bitmap_t shared)
 
 	if (!t->writer || now == t->last)
 		return;
-	pu_counters_read(&t->counters, now - t->last, t->values);
+	counters_pu_read(&t->counters, now - t->last, t->values);
 	if (t->counters.has_given_way && !t->has_given_way)
 		log_info("step %s: hardware counters are given up: others use them", t->name);
 	t->has_given_way = t->counters.has_given_way;

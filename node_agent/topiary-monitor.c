@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors
  *
- * Notes. One thread: it waits in ppoll(2) for the next tick, an event of inotify(7) in RunDir or a signal, whose handlers
- * set a flag only. One monitor a node, by the lock of ASK_LOCK, which ends with the process. What it knows of steps is in
- * RunDir: it may be killed and started at any moment, and continues the traces that it finds.
+ * Notes. One thread: it waits in ppoll(2) for the next tick, an event of inotify(7) in RunDir or a signal, whose
+ * handlers set a flag only. One monitor a node, by the lock of ASK_LOCK, which ends with the process. What it knows of
+ * steps is in RunDir: it may be killed and started at any moment, and continues the traces that it finds.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -182,7 +182,7 @@ struct trace_tasks *advise_tasks(const char *path)
 	return t;
 }
 
-int trace_advise(struct trace *const *t, const char *const *names, unsigned n, bool as_json, struct err *e)
+int advise_traces(struct trace *const *t, const char *const *names, unsigned n, bool as_json, struct err *e)
 {
 	char *path = trace_path_beside(names[0], ".tasks");
 	struct trace_tasks *tasks = path ? advise_tasks(path) : NULL;

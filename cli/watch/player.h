@@ -70,23 +70,23 @@ const char *player_when(const struct player *p, char text[static PLAYER_WHEN]);
  */
 
 /* Is standard output a terminal that is large enough and known, and standard input one too? */
-bool screen_is_possible(void);
+bool player_screen_is_possible(void);
 
 /*
  * Show the trace until the user quits, a signal ends it, or its recorder, if there is one, has ended (with an error, if
  * the player stays). speed: seconds of the trace a second; INFINITY: each tick as soon as it is there. 0 or -1,
  * with the terminal as before.
  */
-int screen_run(struct player *p, double speed, struct err *e);
+int player_screen_run(struct player *p, double speed, struct err *e);
 
 /* --- top.c */
 
-struct top_request {
+struct player_request {
 	const char *metric, *level, *formulas;	/* level NULL: PU on a screen, trace_tree_level_shown in lines */
-	double speed;				/* screen_run */
+	double speed;				/* player_screen_run */
 	bool from_start;			/* at the first tick instead of the last */
 	bool json;
-	bool stays;				/* screen_run */
+	bool stays;				/* player_screen_run */
 	int mode;				/* enum trace_mode */
 	const struct trace_phases *phases;	/* NULL: none; borrowed */
 };
@@ -95,6 +95,6 @@ struct top_request {
  * Show a trace on the terminal, or, where that is not possible, print the tree of each tick from there on, as a table
  * or a line of JSON. recorder: a child that writes the trace, with whose end the display ends; 0: none. 0 or -1.
  */
-int top_show(struct trace *t, const struct top_request *how, pid_t recorder, struct err *e);
+int player_show(struct trace *t, const struct player_request *how, pid_t recorder, struct err *e);
 
 #endif

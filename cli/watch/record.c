@@ -92,7 +92,7 @@ struct recorder {
 	struct trace_head head;
 	struct trace_writer *writer;
 	struct counters counters;	/* of a process, */
-	struct pu_counters node;	/* or of all there are */
+	struct counters_pu node;	/* or of all there are */
 	bool is_node, is_live;
 	struct sources sources;		/* where all PUs of the domain are ours */
 	hwloc_bitmap_t pus;
@@ -106,7 +106,7 @@ static void recorder_free(struct recorder *r)
 	if (!r)
 		return;
 	counters_close(&r->counters);
-	pu_counters_close(&r->node);
+	counters_pu_close(&r->node);
 	sources_close(&r->sources);
 	hwloc_bitmap_free(r->pus);
 	trace_head_free(&r->head);
@@ -121,7 +121,7 @@ static int recorder_open(struct recorder *r, const struct record_request *how, p
 	struct source_request sources = { .sets = how->set, .root = "", .pus = r->pus };
 	const struct monitor_event *const *events = r->is_node ? r->node.events : r->counters.events;
 	struct buf why = {0}, absent = {0};
-	int rc = r->is_node ? pu_counters_open(&r->node, how->set, r->cpus, r->ncpus, &why, e) :
+	int rc = r->is_node ? counters_pu_open(&r->node, how->set, r->cpus, r->ncpus, &why, e) :
 			      counters_open(&r->counters, pid, !how->pid, how->set, r->cpus, r->ncpus, e);
 
 	for (unsigned i = 0; i < r->ncpus; i++)
@@ -193,7 +193,7 @@ static int recorder_tick(struct recorder *r, struct err *e)
 	if (now == r->last)
 		return 0;
 	if (r->is_node)
-		pu_counters_read(&r->node, now - r->last, r->values);
+		counters_pu_read(&r->node, now - r->last, r->values);
 	else
 		r->absent += counters_read(&r->counters, r->values);
 	sources_read(&r->sources, &r->head, now - r->last, r->values);

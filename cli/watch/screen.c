@@ -399,7 +399,7 @@ static int display_loop(struct display *d)
 	return 0;
 }
 
-bool screen_is_possible(void)
+bool player_screen_is_possible(void)
 {
 	struct winsize size;
 	bool is_known;
@@ -415,7 +415,7 @@ bool screen_is_possible(void)
 	return is_known;
 }
 
-int screen_run(struct player *p, double speed, struct err *e)
+int player_screen_run(struct player *p, double speed, struct err *e)
 {
 	static const int endings[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction end = { .sa_handler = on_signal };

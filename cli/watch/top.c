@@ -23,7 +23,7 @@
 
 struct args {
 	struct record_request record;	/* its command may be a trace, a job or a node */
-	struct top_request show;
+	struct player_request show;
 	const char *feed;		/* top_job.h */
 };
 
@@ -156,9 +156,9 @@ static int print_ticks(struct player *p, bool json, struct err *e)
 	}
 }
 
-int top_show(struct trace *t, const struct top_request *how, pid_t recorder, struct err *e)
+int player_show(struct trace *t, const struct player_request *how, pid_t recorder, struct err *e)
 {
-	bool on_screen = !how->json && screen_is_possible();
+	bool on_screen = !how->json && player_screen_is_possible();
 	const char *level = how->level ? how->level : on_screen ? "PU" : trace_tree_level_shown(&t->head);
 	struct trace_tree_request wanted = { how->metric, level, how->mode, {0} };
 	struct player p = {0};
@@ -168,7 +168,7 @@ int top_show(struct trace *t, const struct top_request *how, pid_t recorder, str
 	    player_open(&p, t, &wanted, recorder, e) == 0 && (!how->from_start || player_first(&p, e) == 0)) {
 		p.phases = how->phases;
 		p.stays = how->stays;
-		rc = on_screen ? screen_run(&p, how->speed, e) : print_ticks(&p, how->json, e);
+		rc = on_screen ? player_screen_run(&p, how->speed, e) : print_ticks(&p, how->json, e);
 	}
 	player_close(&p);
 	formula_list_free(&wanted.formulas);
@@ -238,10 +238,10 @@ static struct trace *trace_wait(int fd, const char *path, pid_t recorder)
  * fd: the file that it writes, empty; unlinked unless it is kept. While the screen is shown a command's output goes
  * into a file, and is shown after it; elsewhere its output is standard error, its input ours.
  */
-static int show_recorded(const struct recording *r, const struct top_request *show, int fd, const char *path,
+static int show_recorded(const struct recording *r, const struct player_request *show, int fd, const char *path,
 			 bool is_kept, int *status, struct err *e)
 {
-	FILE *f = !show->json && screen_is_possible() ? tmpfile() : NULL;
+	FILE *f = !show->json && player_screen_is_possible() ? tmpfile() : NULL;
 	int output = f ? fcntl(fileno(f), F_DUPFD_CLOEXEC, 0) : -1, rc = 0;
 	pid_t recorder = recorder_start(r, path, output, e);
 	struct trace *t = NULL;
@@ -261,7 +261,7 @@ static int show_recorded(const struct recording *r, const struct top_request *sh
 	if (!r->is_job)
 		signal(SIGINT, SIG_IGN);
 	if (t)
-		rc = top_show(t, show, recorder, e);
+		rc = player_show(t, show, recorder, e);
 	trace_close(t);
 	*status = recorder_end(recorder, r);
 	for (off_t at = 0; output >= 0 && (n = pread(output, bytes, sizeof(bytes), at)) > 0; at += n)
@@ -272,7 +272,7 @@ static int show_recorded(const struct recording *r, const struct top_request *sh
 	return rc;
 }
 
-static int show_recording(const struct recording *r, const struct top_request *show, const char *output, int *status,
+static int show_recording(const struct recording *r, const struct player_request *show, const char *output, int *status,
 			  struct err *e)
 {
 	char path[] = "/tmp/topiary.XXXXXX";
@@ -356,12 +356,12 @@ int cmd_top(struct cmd *c, int argc, char **argv, struct err *e)
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
 	if (a.feed)
-		return feed_run(c->settings.run_dir, a.feed, e);
+		return top_feed_run(c->settings.run_dir, a.feed, e);
 	a.show.json = c->json;
 	switch (subject = subject_of(&a.record)) {
 	case SUBJECT_TRACE:
 		t = trace_open(*a.record.command.list, e);
-		rc = t ? top_show(t, &a.show, 0, e) : -1;
+		rc = t ? player_show(t, &a.show, 0, e) : -1;
 		trace_close(t);
 		return rc;
 	case SUBJECT_PROCESS:

@@ -246,7 +246,7 @@ static void sources_run(struct source *all, unsigned n, const char *run_dir)
 	} while (over < n);
 }
 
-int feed_run(const char *run_dir, const char *what, struct err *e)
+int top_feed_run(const char *run_dir, const char *what, struct err *e)
 {
 	struct source all[SOURCES_MAX];
 	char *text = strdup(what), *rest = text, *word;

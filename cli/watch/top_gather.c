@@ -478,7 +478,7 @@ static int nothing(const struct gather *g, struct err *e)
 	return err_set(e, "%s: srun: %.*s", g->how->name, (int) strcspn(said, "\n"), said);
 }
 
-int gather_run(const struct top_gather_request *r, enum top_gather_end *how, struct err *e)
+int top_gather_run(const struct top_gather_request *r, enum top_gather_end *how, struct err *e)
 {
 	struct gather g = { .how = r, .out.fd = -1, .errors.fd = -1 };
 	struct sigaction stop = { .sa_handler = on_stop };

@@ -311,7 +311,7 @@ static int gather(struct top_job *j, int fd, enum top_gather_end *how, struct er
 	hostset_free(set);
 	memcpy(command, words, sizeof(words));
 	environment_clear();
-	return gather_run(&r, how, e);
+	return top_gather_run(&r, how, e);
 }
 
 int top_job_record(struct top_job *j, int fd, struct err *e)

@@ -26,7 +26,7 @@ struct top_job {
 	char step[32];			/* of `what`, "" if it has none */
 	char name[64];			/* of the object for all */
 	char *nodes;			/* as srun has it: those to look at */
-	char *feed;			/* feed_run */
+	char *feed;			/* top_feed_run */
 	unsigned expected;		/* names in it, on all nodes */
 	uint32_t newest;		/* number of the job's newest step, plus 1 */
 };
@@ -66,7 +66,7 @@ enum top_gather_end { GATHER_ENDED, GATHER_LOST, GATHER_STOPPED, GATHER_FULL };
  * SIGTERM or SIGINT arrives (GATHER_STOPPED), or the trace is too large (GATHER_FULL). What single nodes lack is
  * logged. 0 with a complete trace, or -1 if no node has anything to show, with the reason.
  */
-int gather_run(const struct top_gather_request *r, enum top_gather_end *how, struct err *e);
+int top_gather_run(const struct top_gather_request *r, enum top_gather_end *how, struct err *e);
 
 /*
  * The part of `topiary top JOB` that runs on each of the job's nodes, started by srun: what steps do there, from what
@@ -87,6 +87,6 @@ int gather_run(const struct top_gather_request *r, enum top_gather_end *how, str
  * what: of each name the steps that may be shown, of which the first that is recorded is: "cn1=7.1,7.0/8=8.batch". An
  * empty name is the node's. 0, or -1 if `what` is not of this form.
  */
-int feed_run(const char *run_dir, const char *what, struct err *e);
+int top_feed_run(const char *run_dir, const char *what, struct err *e);
 
 #endif

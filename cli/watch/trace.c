@@ -401,9 +401,9 @@ static int run_show(const struct args *a, struct trace *t, struct err *e)
 static int run_replay(const struct args *a, struct trace *t, struct err *e)
 {
 	struct trace_phases *phases = phases_beside(t, a->words.list[1]);
-	struct top_request how = { a->metric, a->level, a->formulas, a->speed > 0 ? a->speed : 1, true,
+	struct player_request how = { a->metric, a->level, a->formulas, a->speed > 0 ? a->speed : 1, true,
 				   a->format == TRACE_JSON, false, a->mode, phases };
-	int rc = top_show(t, &how, 0, e);
+	int rc = player_show(t, &how, 0, e);
 
 	trace_phases_free(phases);
 	return rc;
@@ -434,7 +434,7 @@ static int run_advise(const struct args *a, struct trace *t, struct err *e)
 			rc = -1;
 	if (rc == 0) {
 		*all = t;
-		rc = trace_advise(all, names, n, a->format == TRACE_JSON, e);
+		rc = advise_traces(all, names, n, a->format == TRACE_JSON, e);
 	}
 	for (unsigned i = 1; all && i < opened; i++)
 		trace_close(all[i]);

@@ -270,7 +270,7 @@ static int pu_event_open(const struct monitor_event *event, unsigned cpu, int gr
  * Events of the kernel itself are one group, which one read(2), and one interrupt of another PU, brings. Counters of
  * the hardware are alone: a group is on the hardware as a whole or not at all.
  */
-static void counter_open(const struct pu_counters *c, struct counter *pu, unsigned i, unsigned cpu)
+static void counter_open(const struct counters_pu *c, struct counter *pu, unsigned i, unsigned cpu)
 {
 	unsigned leader = i;
 
@@ -286,7 +286,7 @@ static void counter_open(const struct pu_counters *c, struct counter *pu, unsign
 /* Only opening one shows which events can be counted. Busy is the kernel's own. */
 static int pu_can_open(void *user, const struct monitor_event *event)
 {
-	const struct pu_counters *c = user;
+	const struct counters_pu *c = user;
 	int fd = !strcmp(event->name, monitor_events[0].name) ? 0 : pu_event_open(event, c->cpus[0], -1);
 
 	if (fd > 0)
@@ -295,7 +295,7 @@ static int pu_can_open(void *user, const struct monitor_event *event)
 }
 
 /* Busy time of each of the CPUs in nanoseconds, OFFLINE if the kernel does not list it. */
-static int read_busy(const struct pu_counters *c, uint64_t *busy)
+static int read_busy(const struct counters_pu *c, uint64_t *busy)
 {
 	static const unsigned long long second = 1000000000;
 	FILE *f = fopen("/proc/stat", "re");
@@ -320,14 +320,14 @@ static int read_busy(const struct pu_counters *c, uint64_t *busy)
 	return f ? 0 : -1;
 }
 
-int pu_counters_open(struct pu_counters *c, const char *sets, const unsigned *cpus, unsigned ncpus, struct buf *why,
+int counters_pu_open(struct counters_pu *c, const char *sets, const unsigned *cpus, unsigned ncpus, struct buf *why,
 		     struct err *e)
 {
 	const struct monitor_choice how = { sets, monitor_this_cpu(), MONITOR_GENERAL, pu_can_open, c };
 	uint64_t *busy = calloc(ncpus, sizeof(*busy));
 	size_t n;
 
-	*c = (struct pu_counters){ .cpus = cpus, .ncpus = ncpus };
+	*c = (struct counters_pu){ .cpus = cpus, .ncpus = ncpus };
 	c->nevents = monitor_events_choose(&how, c->events, why);
 	n = (size_t) ncpus * c->nevents;
 	if (!busy || !(c->all = counters_new(n))) {
@@ -350,7 +350,7 @@ int pu_counters_open(struct pu_counters *c, const char *sets, const unsigned *cp
 	return 0;
 error:
 	free(busy);
-	pu_counters_close(c);
+	counters_pu_close(c);
 	return -1;
 }
 
@@ -360,7 +360,7 @@ struct reading {
 };
 
 /* Of all events of a PU. */
-static void groups_read(const struct pu_counters *c, const struct counter *pu, struct reading *out)
+static void groups_read(const struct counters_pu *c, const struct counter *pu, struct reading *out)
 {
 	for (unsigned i = 1; i < c->nevents; i++) {
 		uint64_t got[3 + MONITOR_EVENTS_MAX];	/* their number, time enabled, time running, their counts */
@@ -415,7 +415,7 @@ static uint64_t busy_since(struct counter *at, uint64_t now, uint64_t ns)
 }
 
 /* A job that counts events itself comes first. */
-static void give_way(struct pu_counters *c)
+static void give_way(struct counters_pu *c)
 {
 	for (size_t i = 0; i < (size_t) c->ncpus * c->nevents; i++) {
 		if (!c->events[i % c->nevents]->general || c->all[i].fd < 0)
@@ -427,7 +427,7 @@ static void give_way(struct pu_counters *c)
 }
 
 /* After a PU was offline, its events count nothing any more, and the kernel does not say so. */
-static void pu_open_again(struct pu_counters *c, unsigned p)
+static void pu_open_again(struct counters_pu *c, unsigned p)
 {
 	struct counter *pu = c->all + (size_t) p * c->nevents;
 
@@ -441,7 +441,7 @@ static void pu_open_again(struct pu_counters *c, unsigned p)
 			counter_open(c, pu, i, c->cpus[p]);
 }
 
-void pu_counters_reclaim(struct pu_counters *c)
+void counters_pu_reclaim(struct counters_pu *c)
 {
 	for (size_t i = 0; c->has_given_way && i < (size_t) c->ncpus * c->nevents; i++)
 		if (c->events[i % c->nevents]->general)
@@ -449,7 +449,7 @@ void pu_counters_reclaim(struct pu_counters *c)
 	c->has_given_way = false;
 }
 
-void pu_counters_read(struct pu_counters *c, uint64_t ns, uint64_t *values)
+void counters_pu_read(struct counters_pu *c, uint64_t ns, uint64_t *values)
 {
 	/* The first row holds what the kernel has counted until it is replaced by the increase. */
 	bool failed = read_busy(c, values), is_crowded = false;
@@ -473,8 +473,8 @@ void pu_counters_read(struct pu_counters *c, uint64_t ns, uint64_t *values)
 		give_way(c);
 }
 
-void pu_counters_close(struct pu_counters *c)
+void counters_pu_close(struct counters_pu *c)
 {
 	counters_free(c->all, (size_t) c->ncpus * c->nevents);
-	*c = (struct pu_counters){0};
+	*c = (struct counters_pu){0};
 }

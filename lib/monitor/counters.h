@@ -50,7 +50,7 @@ void counters_close(struct counters *c);
  * Of some PUs of this machine, whoever runs there: their busy time from proc_stat(5), in hundredths of a second, and
  * events by CPU, which need CAP_PERFMON. For node_agent/monitor_trace.c and cli/watch/record.c.
  */
-struct pu_counters {
+struct counters_pu {
 	const struct monitor_event *events[MONITOR_EVENTS_MAX];	/* busy, then those that can be counted here */
 	unsigned nevents;
 	const unsigned *cpus;			/* the kernel's numbers, borrowed */
@@ -63,18 +63,18 @@ struct pu_counters {
  * Open busy and the events of the sets. More than MONITOR_GENERAL general counters are left out, too; the reasons are
  * appended to why, each after "; ". 0 or -1.
  */
-int pu_counters_open(struct pu_counters *c, const char *sets, const unsigned *cpus, unsigned ncpus, struct buf *why,
+int counters_pu_open(struct counters_pu *c, const char *sets, const unsigned *cpus, unsigned ncpus, struct buf *why,
 		     struct err *e);
 /*
  * ns: the time since the last reading. A PU that is offline has absent values; the events of one that comes back are
  * opened again. If others use so many counters of a PU that ours are not on the hardware all the time, the general ones
  * are closed, and has_given_way is set.
  */
-void pu_counters_read(struct pu_counters *c, uint64_t ns, uint64_t *values);
+void counters_pu_read(struct counters_pu *c, uint64_t ns, uint64_t *values);
 /* Open again what was given way to others. */
-void pu_counters_reclaim(struct pu_counters *c);
+void counters_pu_reclaim(struct counters_pu *c);
 /* Leaves {0}. */
-void pu_counters_close(struct pu_counters *c);
+void counters_pu_close(struct counters_pu *c);
 
 /* Append n events to those of a head (base/array.h), whose levels are there. 0 or -1. */
 int monitor_events_head(const struct monitor_event *const *events, unsigned n, struct trace_head *h, struct err *e);

@@ -169,12 +169,12 @@ static void table_fill(void)
 	if (table[0].name)
 		return;
 	for (unsigned i = 0; i < monitor_nevents; i++) {
-		struct perf_pmu_event x;
+		struct sysfs_pmu_event x;
 
 		table[i] = monitor_events[i];
 		if (!table[i].msr)
 			continue;
-		if (perf_pmu_event("", "msr", table[i].msr, &x, NULL))
+		if (sysfs_pmu_event("", "msr", table[i].msr, &x, NULL))
 			table[i].type = UINT32_MAX;	/* no PMU has it */
 		else {
 			table[i].type = x.type;

@@ -45,7 +45,7 @@ static uint64_t read_perf(struct source_meter *m)
  * on one of them: a package may have several dies, and a part of it is not to be shown as the whole. e is set if
  * nothing is counted.
  */
-static int pmu_add(struct sources *s, const char *pmu, const struct perf_pmu_event *x, struct source_meter m,
+static int pmu_add(struct sources *s, const char *pmu, const struct sysfs_pmu_event *x, struct source_meter m,
 		   struct err *e)
 {
 	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
@@ -65,7 +65,7 @@ static int pmu_add(struct sources *s, const char *pmu, const struct perf_pmu_eve
 			m.level = "Package";
 			m.os_index = package;
 			m.read = read_perf;
-			if ((m.fd = perf_pmu_open(x, cpu)) < 0) {
+			if ((m.fd = sysfs_pmu_open(x, cpu)) < 0) {
 				rc = err_set(e, "PMU %s: %s", pmu, strerror(errno));
 				source_drop(s, before);
 				break;
@@ -95,9 +95,9 @@ static int power_by_pmu(struct sources *s, struct err *e)
 
 	for (size_t i = 0; i < DOMAINS; i++) {
 		struct source_meter m = { .name = domains[i].name, .unit = "uJ", .bounds = energy_bounds() };
-		struct perf_pmu_event x;
+		struct sysfs_pmu_event x;
 
-		if (perf_pmu_event(s->root, "power", domains[i].event, &x, i ? NULL : e))
+		if (sysfs_pmu_event(s->root, "power", domains[i].event, &x, i ? NULL : e))
 			continue;
 		if (strcmp(x.unit, "Joules"))
 			err_set(e, "PMU power counts in '%s'", x.unit);
@@ -261,10 +261,10 @@ static void controller_add(void *user, const char *pmu)
 
 	for (size_t i = 0; i < sizeof(directions) / sizeof(directions[0]); i++) {
 		struct source_meter m = { .name = directions[i].name, .unit = "B", .bounds = { .most = BYTES_MOST } };
-		struct perf_pmu_event x;
+		struct sysfs_pmu_event x;
 
 		/* Controllers of the free-running kind have none of these. */
-		if (perf_pmu_event(w->s->root, pmu, directions[i].event, &x, &w->why))
+		if (sysfs_pmu_event(w->s->root, pmu, directions[i].event, &x, &w->why))
 			continue;
 		m.scale = strcmp(x.unit, "MiB") ? CAS : x.scale * (1 << 20);
 		w->has_failed |= pmu_add(w->s, pmu, &x, m, &w->why);

@@ -116,9 +116,9 @@ static void event_text(const char *root, const char *pmu, const char *event, con
 		sysfs_text(path, text, size);
 }
 
-int perf_pmu_event(const char *root, const char *pmu, const char *event, struct perf_pmu_event *out, struct err *e)
+int sysfs_pmu_event(const char *root, const char *pmu, const char *event, struct sysfs_pmu_event *out, struct err *e)
 {
-	struct perf_pmu_event x = { .scale = 1 };
+	struct sysfs_pmu_event x = { .scale = 1 };
 	char path[SYSFS_PATH], text[256];
 	long long type;
 
@@ -138,7 +138,7 @@ int perf_pmu_event(const char *root, const char *pmu, const char *event, struct 
 	return 0;
 }
 
-int perf_pmu_open(const struct perf_pmu_event *x, unsigned cpu)
+int sysfs_pmu_open(const struct sysfs_pmu_event *x, unsigned cpu)
 {
 	struct perf_event_attr a = {
 		.size = sizeof(a),

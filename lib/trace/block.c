@@ -25,7 +25,7 @@ uint64_t trace_chunk_number(const void *at)
 	return le64toh(v);
 }
 
-void trace_chunk_put_header(const struct chunk *c, struct buf *out)
+void trace_chunk_put_header(const struct trace_chunk *c, struct buf *out)
 {
 	trace_chunk_put_number(out, (uint64_t) c->ticks << 32 | c->kind);
 	trace_chunk_put_number(out, (uint64_t) c->raw << 32 | c->stored);
@@ -33,12 +33,12 @@ void trace_chunk_put_header(const struct chunk *c, struct buf *out)
 	trace_chunk_put_number(out, c->end);
 }
 
-struct chunk trace_chunk_header(const void *at)
+struct trace_chunk trace_chunk_header(const void *at)
 {
 	const char *p = at;
 	uint64_t kind = trace_chunk_number(p), sizes = trace_chunk_number(p + 8);
 
-	return (struct chunk){ .kind = kind, .ticks = kind >> 32, .stored = sizes, .raw = sizes >> 32,
+	return (struct trace_chunk){ .kind = kind, .ticks = kind >> 32, .stored = sizes, .raw = sizes >> 32,
 			       .begin = trace_chunk_number(p + 16), .end = trace_chunk_number(p + 24) };
 }
 
@@ -54,7 +54,7 @@ static size_t compress(const struct buf *payload, char *to, size_t room)
 	return ZSTD_isError(n) ? 0 : n;
 }
 
-int trace_chunk_put(struct chunk *c, const struct buf *payload, struct buf *out, struct err *e)
+int trace_chunk_put(struct trace_chunk *c, const struct buf *payload, struct buf *out, struct err *e)
 {
 	size_t room = ZSTD_compressBound(payload->len), header = out->len, n;
 	uint32_t stored;
@@ -87,7 +87,7 @@ int trace_chunk_bytes(int fd, off_t offset, void *to, size_t len, struct err *e)
 	return 0;
 }
 
-int trace_chunk_read(int fd, off_t offset, const struct chunk *c, struct buf *out, struct err *e)
+int trace_chunk_read(int fd, off_t offset, const struct trace_chunk *c, struct buf *out, struct err *e)
 {
 	struct buf packed = {0};
 	char *from, *to;

@@ -27,9 +27,9 @@
 #define CHUNK_TRAILER (8 + CHUNK_MAGIC_LEN)
 #define CHUNK_MAX (64u << 20)			/* bytes of one, unpacked */
 
-enum chunk_kind { CHUNK_HEAD = 0x44414548, CHUNK_DATA = 0x41544144, CHUNK_INDEX = 0x58444e49 };
+enum trace_chunk_kind { CHUNK_HEAD = 0x44414548, CHUNK_DATA = 0x41544144, CHUNK_INDEX = 0x58444e49 };
 
-struct chunk {
+struct trace_chunk {
 	uint32_t kind, ticks, stored, raw;	/* bytes of the frame, and of what it unpacks to */
 	uint64_t begin, end;			/* nanoseconds since the trace's start */
 };
@@ -37,14 +37,14 @@ struct chunk {
 void trace_chunk_put_number(struct buf *out, uint64_t v);
 uint64_t trace_chunk_number(const void *at);
 
-void trace_chunk_put_header(const struct chunk *c, struct buf *out);
+void trace_chunk_put_header(const struct trace_chunk *c, struct buf *out);
 /* From CHUNK_HEADER bytes. */
-struct chunk trace_chunk_header(const void *at);
+struct trace_chunk trace_chunk_header(const void *at);
 
 /* Append a chunk to out; its sizes are set in *c. 0 or -1. */
-int trace_chunk_put(struct chunk *c, const struct buf *payload, struct buf *out, struct err *e);
+int trace_chunk_put(struct trace_chunk *c, const struct buf *payload, struct buf *out, struct err *e);
 /* Read and unpack what follows a header at this offset; out is emptied first. 0 or -1. */
-int trace_chunk_read(int fd, off_t offset, const struct chunk *c, struct buf *out, struct err *e);
+int trace_chunk_read(int fd, off_t offset, const struct trace_chunk *c, struct buf *out, struct err *e);
 
 /* pread(2) of exactly so many bytes. 0 or -1. */
 int trace_chunk_bytes(int fd, off_t offset, void *to, size_t len, struct err *e);

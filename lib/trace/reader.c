@@ -21,7 +21,7 @@ struct trace_own {
 	uint64_t scanned;	/* of a file without index: the end of its last complete block */
 	struct trace_place {
 		uint64_t offset;
-		struct chunk chunk;
+		struct trace_chunk chunk;
 	} *places;
 	struct trace_part {	/* of trace_keep, NULL: all */
 		unsigned place, first, n;	/* ticks of a place */
@@ -31,7 +31,7 @@ struct trace_own {
 };
 
 /* A block is good if it follows the one before in file and time. 0 or -1. */
-static int place_add(struct trace *t, uint64_t offset, const struct chunk *c, uint64_t limit, struct err *e)
+static int place_add(struct trace *t, uint64_t offset, const struct trace_chunk *c, uint64_t limit, struct err *e)
 {
 	struct trace_own *own = t->own;
 	const struct trace_place *last = t->nblocks ? &own->places[t->nblocks - 1] : NULL;
@@ -54,7 +54,7 @@ static int index_read(struct trace *t, struct err *e)
 	struct trace_own *own = t->own;
 	char trailer[CHUNK_TRAILER], header[CHUNK_HEADER];
 	uint64_t at, limit = own->size - CHUNK_TRAILER;
-	struct chunk c;
+	struct trace_chunk c;
 
 	if (own->size < CHUNK_TRAILER + CHUNK_HEADER ||
 	    trace_chunk_bytes(own->fd, limit, trailer, sizeof(trailer), e) ||
@@ -85,7 +85,7 @@ static int blocks_scan(struct trace *t, struct err *e)
 	struct trace_own *own = t->own;
 	char header[CHUNK_HEADER];
 	uint64_t at;
-	struct chunk c;
+	struct trace_chunk c;
 
 	while ((at = own->scanned) + CHUNK_HEADER <= own->size) {
 		if (trace_chunk_bytes(own->fd, at, header, sizeof(header), e))
@@ -105,7 +105,7 @@ static int trace_load(struct trace *t, struct err *e)
 {
 	struct trace_own *own = t->own;
 	char begin[CHUNK_MAGIC_LEN + CHUNK_HEADER];
-	struct chunk c;
+	struct trace_chunk c;
 	int rc;
 
 	if (own->size < sizeof(begin) || trace_chunk_bytes(own->fd, 0, begin, sizeof(begin), e) ||

@@ -59,7 +59,7 @@ static int append(struct trace_writer *w, const struct buf *bytes, struct err *e
 	return 0;
 }
 
-static int append_chunk(struct trace_writer *w, struct chunk *c, const struct buf *payload, struct buf *before,
+static int append_chunk(struct trace_writer *w, struct trace_chunk *c, const struct buf *payload, struct buf *before,
 			struct err *e)
 {
 	int rc = trace_chunk_put(c, payload, before, e) ? err_within(e, "%s", w->name) : append(w, before, e);
@@ -71,7 +71,7 @@ static int append_chunk(struct trace_writer *w, struct chunk *c, const struct bu
 static int write_head(struct trace_writer *w, struct err *e)
 {
 	struct buf text = {0}, out = {0};
-	struct chunk c = { .kind = CHUNK_HEAD };
+	struct trace_chunk c = { .kind = CHUNK_HEAD };
 	int rc = -1;
 
 	buf_add(&out, CHUNK_MAGIC, CHUNK_MAGIC_LEN);
@@ -137,7 +137,7 @@ struct trace_writer *trace_writer_new(int fd, const char *name, struct trace_hea
 
 static int write_index(struct trace_writer *w, struct err *e)
 {
-	struct chunk c = { .kind = CHUNK_INDEX, .begin = w->last, .end = w->last };
+	struct trace_chunk c = { .kind = CHUNK_INDEX, .begin = w->last, .end = w->last };
 	uint64_t at = w->offset;
 	struct buf out = {0};
 	int rc;
@@ -154,7 +154,7 @@ static int write_index(struct trace_writer *w, struct err *e)
 int trace_writer_flush(struct trace_writer *w, struct err *e)
 {
 	struct trace_block *b = &w->block;
-	struct chunk c = { .kind = CHUNK_DATA, .ticks = b->n, .begin = b->begin, .end = w->last };
+	struct trace_chunk c = { .kind = CHUNK_DATA, .ticks = b->n, .begin = b->begin, .end = w->last };
 	struct buf payload = {0}, out = {0};
 	uint64_t at = w->offset;
 	int rc;

@@ -46,7 +46,7 @@ static void read_all(const void *bytes, size_t len)
 /* Checksums would refuse most inputs: a head or a block is put into chunks that are good. */
 static void read_chunks(const char *head, size_t head_len, const char *data, size_t len, unsigned ticks)
 {
-	struct chunk c = { .kind = CHUNK_HEAD }, d = { .kind = CHUNK_DATA, .ticks = ticks, .end = ticks };
+	struct trace_chunk c = { .kind = CHUNK_HEAD }, d = { .kind = CHUNK_DATA, .ticks = ticks, .end = ticks };
 	struct buf out = {0}, payload = {0};
 
 	buf_add(&out, CHUNK_MAGIC, CHUNK_MAGIC_LEN);

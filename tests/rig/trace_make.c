@@ -24,7 +24,8 @@ static const struct trace_event events[] = {
 	{ .name = "memory_used", .unit = "B", .kind = TRACE_GAUGE }, { .name = "busy", .unit = "ns" },
 };
 static double paces[] = { 2.4e9, 3.1e9, 4e6, 3e6, 1e6, 20, 8e9, 0 };
-enum { EVENTS = sizeof(events) / sizeof(events[0]), CYCLES = 0, L3_MISSES = 2, NEAR = 3, FAR = 4, MEMORY = 6, BUSY = 7 };
+enum { CYCLES = 0, L3_MISSES = 2, NEAR = 3, FAR = 4, MEMORY = 6, BUSY = 7,
+       EVENTS = sizeof(events) / sizeof(events[0]) };
 
 /* The sum of four uniform numbers is normal enough. */
 static double noise(void)

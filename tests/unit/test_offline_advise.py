@@ -127,7 +127,8 @@ def test_what_is_no_fault(folder, tasks):
 @pytest.mark.parametrize("busy, found", [
     ([0.9, 0.9, 0.2], {"uneven nodes": "the cores of cn3 were busy for 20 % of the time, those of the median node for "
                                        "90 %"}),
-    ([0.2, 0.9], {"uneven nodes": "the cores of cn1 were busy for 20 % of the time, those of the median node for 90 %"}),
+    ([0.2, 0.9], {"uneven nodes": "the cores of cn1 were busy for 20 % of the time, those of the median node for "
+                                  "90 %"}),
     ([0.7, 0.9, 0.7], {"slow node": r"cn2 ran at 2\.\d\d GHz, the median node at 3\.\d\d GHz"}),
     ([0.9, 0.7], {}), ([0.85, 0.9, 0.8], {}), ([0.1, 0.3, 0.3], {}), ([None, 0.9, 0.9], {}),
 ])

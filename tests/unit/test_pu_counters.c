@@ -91,7 +91,7 @@ const char *__wrap_monitor_selftest(void)
 }
 
 struct counting {
-	struct pu_counters c;
+	struct counters_pu c;
 	unsigned cpus[2];
 	uint64_t values[VALUES], last;
 };
@@ -102,7 +102,7 @@ static bool counting_open(struct counting *x, const char *sets, unsigned other)
 	struct err e;
 
 	*x = (struct counting){ .cpus = { sched_getcpu(), other } };
-	if (pu_counters_open(&x->c, sets, x->cpus, other == x->cpus[0] ? 1 : 2, &why, &e))
+	if (counters_pu_open(&x->c, sets, x->cpus, other == x->cpus[0] ? 1 : 2, &why, &e))
 		fail_msg("%s", e.text);
 	buf_free(&why);
 	x->last = clock_nanoseconds(CLOCK_MONOTONIC);
@@ -117,7 +117,7 @@ static uint64_t counting_read(struct counting *x, const char *event, unsigned p)
 	while (clock_nanoseconds(CLOCK_MONOTONIC) < until)
 		sched_yield();
 	now = clock_nanoseconds(CLOCK_MONOTONIC);
-	pu_counters_read(&x->c, now - x->last, x->values);
+	counters_pu_read(&x->c, now - x->last, x->values);
 	x->last = now;
 	for (unsigned i = 0; i < x->c.nevents; i++)
 		if (!strcmp(x->c.events[i]->name, event))
@@ -155,7 +155,7 @@ static void pu_that_is_not_there(void **state)
 	assert_true(counting_read(&x, "context_switches", 0) != TRACE_ABSENT);
 	for (unsigned i = 0; i < x.c.nevents; i++)
 		assert_true(x.values[i * 2 + 1] == TRACE_ABSENT);
-	pu_counters_close(&x.c);
+	counters_pu_close(&x.c);
 }
 
 static void pu_that_comes_back(void **state)
@@ -174,7 +174,7 @@ static void pu_that_comes_back(void **state)
 	assert_true(counting_read(&x, "context_switches", 0) == TRACE_ABSENT);
 	assert_true(counting_read(&x, "context_switches", 0) != TRACE_ABSENT);
 	assert_true(x.values[0] != TRACE_ABSENT);
-	pu_counters_close(&x.c);
+	counters_pu_close(&x.c);
 }
 
 static void others_come_first(void **state)
@@ -195,9 +195,9 @@ static void others_come_first(void **state)
 	crowd = 0;
 	assert_true(counting_read(&x, "near_fills", 0) == TRACE_ABSENT);
 	assert_true(counting_read(&x, "context_switches", 0) != TRACE_ABSENT);
-	pu_counters_reclaim(&x.c);
+	counters_pu_reclaim(&x.c);
 	assert_true(counter_find(&x, "near_fills")->fd >= 0);
-	pu_counters_close(&x.c);
+	counters_pu_close(&x.c);
 	has_pmu = false;
 }
 

@@ -199,7 +199,7 @@ static void energy_of_powercap(void **state)
 
 static void energy_of_a_pmu(void **state)
 {
-	struct perf_pmu_event clock;
+	struct sysfs_pmu_event clock;
 	struct machine m;
 	struct err e;
 	int fd;
@@ -213,8 +213,8 @@ static void energy_of_a_pmu(void **state)
 	put(&m, "/sys/bus/event_source/devices/power/events/energy-pkg", "event=0x00\n");	/* cpu-clock */
 	put(&m, "/sys/bus/event_source/devices/power/events/energy-pkg.scale", "1e-7\n");
 	put(&m, "/sys/bus/event_source/devices/power/events/energy-pkg.unit", "Joules\n");
-	assert_int_equal(perf_pmu_event(m.root, "power", "energy-pkg", &clock, &e), 0);
-	fd = perf_pmu_open(&clock, 0);
+	assert_int_equal(sysfs_pmu_event(m.root, "power", "energy-pkg", &clock, &e), 0);
+	fd = sysfs_pmu_open(&clock, 0);
 	machine_open(&m, "power", NULL, NULL);
 	if (fd < 0) {
 		/* Where the kernel lets us count nothing, the next way is used. */
@@ -289,7 +289,7 @@ static void memory_in_use(void **state)
 
 static void traffic_of_memory_controllers(void **state)
 {
-	struct perf_pmu_event x;
+	struct sysfs_pmu_event x;
 	struct machine m;
 	struct err e;
 
@@ -298,20 +298,20 @@ static void traffic_of_memory_controllers(void **state)
 	put(&m, "/sys/bus/event_source/devices/amd_umc_0/type", "24\n");
 	put(&m, "/sys/bus/event_source/devices/amd_umc_0/format/event", "config:0-7\n");
 	put(&m, "/sys/bus/event_source/devices/amd_umc_0/format/rdwrmask", "config:8-9\n");
-	assert_int_equal(perf_pmu_event(m.root, "amd_umc_0", "event=0x0a,rdwrmask=2", &x, &e), 0);
+	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_0", "event=0x0a,rdwrmask=2", &x, &e), 0);
 	assert_true(x.type == 24 && x.config == 0x20a && x.scale == 1 && !*x.unit);
-	assert_int_equal(perf_pmu_event(m.root, "amd_umc_0", "event=0x0a,rdwrmask=4", &x, &e), -1);
-	assert_int_equal(perf_pmu_event(m.root, "amd_umc_0", "event=0x0a,umask=1", &x, &e), -1);
-	assert_int_equal(perf_pmu_event(m.root, "amd_umc_0", "cas_count_read", &x, &e), -1);
-	assert_int_equal(perf_pmu_event(m.root, "amd_umc_1", "event=0x0a", &x, &e), -1);
+	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_0", "event=0x0a,rdwrmask=4", &x, &e), -1);
+	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_0", "event=0x0a,umask=1", &x, &e), -1);
+	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_0", "cas_count_read", &x, &e), -1);
+	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_1", "event=0x0a", &x, &e), -1);
 	/* A format in parts, as of amd_df, and one that is not understood. */
 	put(&m, "/sys/bus/event_source/devices/amd_df/type", "25\n");
 	put(&m, "/sys/bus/event_source/devices/amd_df/format/event", "config:0-7,32-35\n");
 	put(&m, "/sys/bus/event_source/devices/amd_df/format/other", "config1:0-7\n");
-	assert_int_equal(perf_pmu_event(m.root, "amd_df", "event=0x107", &x, &e), 0);
+	assert_int_equal(sysfs_pmu_event(m.root, "amd_df", "event=0x107", &x, &e), 0);
 	assert_true(x.config == 0x100000007);
-	assert_int_equal(perf_pmu_event(m.root, "amd_df", "event=0x1007", &x, &e), -1);
-	assert_int_equal(perf_pmu_event(m.root, "amd_df", "event=7,other=1", &x, &e), -1);
+	assert_int_equal(sysfs_pmu_event(m.root, "amd_df", "event=0x1007", &x, &e), -1);
+	assert_int_equal(sysfs_pmu_event(m.root, "amd_df", "event=7,other=1", &x, &e), -1);
 	/* Intel's controllers, that count this CPU's clock: two, and one of the other package, which is not ours. */
 	put(&m, "/sys/bus/event_source/devices/uncore_imc_9/type", "1\n");
 	put(&m, "/sys/bus/event_source/devices/uncore_imc_9/cpumask", "4\n");
