@@ -413,6 +413,8 @@ static void candidate_cost(struct candidate_set *s, const struct shape *shape, c
 	candidate->devices_unserved = 0;
 	candidate->cost = s->devices.name ? cost_near(s, shape, need, candidate, &known) : NULL;
 	candidate->devices_far = known && !candidate->cost;
+	if (candidate->devices_far)
+		candidate->devices_unserved = need->cores;
 	if (candidate->devices_far && !s->local_only && !keeps_cores(s, candidate->node))
 		candidate->cost = cost_partly_near(s, shape, need, candidate);
 	if (!candidate->cost)

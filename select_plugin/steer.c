@@ -106,6 +106,7 @@ struct attempt {
 	const struct call *call;
 	slurm_list_t preemptees;	/* offered for preemption; NULL: none */
 	bool later;			/* a later start is acceptable */
+	bool refused;			/* Slurm's plugin did not take cores that had been chosen */
 };
 
 static bool has_required(const job_record_t *job, const bitstr_t *in)
@@ -150,7 +151,7 @@ static void offer_without_cores(const bitstr_t *nodes, bitstr_t *in, slurm_exclu
  * tasks on each (0: as Slurm distributes them). When the job cannot have them, everything that the call changed is
  * restored.
  */
-static bool try_shares(const struct attempt *a, struct candidate_set *s, const struct candidate_node *list,
+static bool try_shares(struct attempt *a, struct candidate_set *s, const struct candidate_node *list,
 		       unsigned count, unsigned nodes, unsigned tasks)
 {
 	struct call narrow = *a->call, *c = &narrow;
@@ -179,6 +180,7 @@ static bool try_shares(const struct attempt *a, struct candidate_set *s, const s
 		*per_node = tasks ? tasks : given;
 		good = call_inner(c, in, a->preemptees, excluded) == SLURM_SUCCESS &&
 		       (a->later || !SELECT_IS_MODE_WILL_RUN(c->mode) || c->job->start_time <= time(NULL));
+		a->refused |= !good;
 		*per_node = given;
 		c->job->bit_flags &= ~now_only;
 		exclusion_free(excluded);
@@ -200,7 +202,7 @@ static bool try_shares(const struct attempt *a, struct candidate_set *s, const s
  * which are few in one domain, unless the job states the tasks per node (_foreach_gres_filter_sock_core() of
  * topology/common). So even shares are tried as if it had.
  */
-static bool try_candidates(const struct attempt *a, struct candidate_set *s, const struct candidate_node *list,
+static bool try_candidates(struct attempt *a, struct candidate_set *s, const struct candidate_node *list,
 			   unsigned count, unsigned nodes)
 {
 	bool even = GLUE_GRES_NEAR && nodes && s->job->gres_list_req && !s->job->details->ntasks_per_node &&
@@ -558,6 +560,8 @@ static int job_decide(const struct call *c, struct candidate_set *s)
 			       " cheap as that of Slurm");
 	else if (s->unknown && s->unknown == s->candidates)
 		buf_puts(&why, "the snapshot has none of its nodes, or different hardware for them");
+	else if (a.refused)
+		buf_puts(&why, "Slurm did not start it on the cores chosen for it");
 	else if (s->req->request.fit == FIT_SPREAD)
 		buf_printf(&why, "its tasks cannot be spread over %s now", level_noun(s->req->request.level ==
 			   LEVEL_NODE ? LEVEL_L3 : s->req->request.level, 2));

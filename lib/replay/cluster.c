@@ -151,10 +151,8 @@ unsigned cluster_job_task_cores(const struct past_job *job, const struct cluster
 
 unsigned cluster_job_cores(const struct past_job *job, unsigned tasks, const struct cluster_kind *kind)
 {
-	unsigned long long each = cluster_job_task_cores(job, kind), cores = tasks * each;
+	unsigned long long cores = ((unsigned long long) tasks * job->task_cpus + kind->threads - 1) / kind->threads;
 
-	if (each == 1)
-		cores = ((unsigned long long) tasks * job->task_cpus + kind->threads - 1) / kind->threads;
 	return cores < SCORE_MAX_CORES ? cores : SCORE_MAX_CORES + 1;
 }
 

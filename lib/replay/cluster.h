@@ -80,7 +80,7 @@ struct cluster_shares {
  */
 struct cluster_shares *cluster_shares_new(const struct cluster *c, const struct past_job *job, const unsigned *nodes);
 
-/* Cores of each task of a job on a node, 1 if tasks may share a core; and of so many tasks: Slurm gives whole ones. */
+/* Cores of a task alone; and of so many tasks, which may share some: on two-way SMT two of 7 CPUs have 7 together. */
 unsigned cluster_job_task_cores(const struct past_job *job, const struct cluster_kind *kind);
 unsigned cluster_job_cores(const struct past_job *job, unsigned tasks, const struct cluster_kind *kind);
 

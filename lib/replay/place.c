@@ -134,12 +134,19 @@ static unsigned limits_find(const struct search *s, unsigned node, unsigned core
 				  s->placer->cluster->numas_max);
 }
 
+/* {0} where tasks of one core, or none, are to stay whole. */
+static struct score_task task_of(const struct past_job *job, const struct cluster_kind *kind, unsigned task_cores)
+{
+	return task_cores > 1 ? (struct score_task){ job->task_cpus, kind->threads } : (struct score_task){0};
+}
+
 /* The cost of so many tasks on the node, with task_cores of each; false if they do not fit. */
 static bool node_score(const struct search *s, unsigned node, uint32_t tasks, unsigned task_cores,
 		       struct candidate_node *out)
 {
 	const struct cluster_kind *kind = s->room->cluster->nodes[node].kind;
 	struct score_need need = { .cores = cluster_job_cores(s->job, tasks, kind), .task_cores = task_cores,
+				   .task = task_of(s->job, kind, task_cores),
 				   .fit = s->want->fit, .level = s->want->level, .path = &s->want->path };
 
 	if (s->room->count[node] < need.cores || !cluster_room_has_memory(s->room, node, s->job->memory))
@@ -252,9 +259,15 @@ static unsigned touch_sum(const struct touch *t)
 	return t->n[JUDGED_PACKAGE] + t->n[JUDGED_NUMA] + t->n[JUDGED_L3];
 }
 
+/* Whether so many cores are those of whole tasks. */
+static bool is_whole(struct score_task task, unsigned cores)
+{
+	return score_task_span(task, score_task_room(task, cores)) == cores;
+}
+
 /* Is no task cut at a NUMA node or an L3 cache, as far as the kind has one that is large enough for a task? */
 static bool is_uncut(const struct placer *p, const struct cluster_kind *kind, const uint64_t *cores,
-		     unsigned task_cores)
+		     unsigned task_cores, struct score_task task)
 {
 	for (int lane = JUDGED_NUMA; task_cores > 1 && lane <= JUDGED_L3; lane++) {
 		const unsigned *around = p->around[kind->index * LEVEL_CORE + lanes[lane]];
@@ -266,12 +279,12 @@ static bool is_uncut(const struct placer *p, const struct cluster_kind *kind, co
 		if (largest < task_cores)
 			continue;
 		core_set_each(core, cores, kind->words) {
-			if (around[core] != last && run % task_cores)
+			if (around[core] != last && !is_whole(task, run))
 				return false;
 			run = around[core] == last ? run + 1 : 1;
 			last = around[core];
 		}
-		if (run % task_cores)
+		if (!is_whole(task, run))
 			return false;
 	}
 	return true;
@@ -289,7 +302,7 @@ static int touch_best(const struct search *s, unsigned node, unsigned tasks, uns
 	if (!(cores = fit_cores(&s->placer->cache, c.fit, c.need_cores)))
 		return -1;
 	*out = touch_of(s->placer, kind, cores);
-	return is_uncut(s->placer, kind, cores, task_cores);
+	return is_uncut(s->placer, kind, cores, task_cores, task_of(s->job, kind, task_cores));
 }
 
 /* A share against placements on its own node and on each that the job does not have. */

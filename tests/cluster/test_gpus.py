@@ -12,17 +12,21 @@ import pytest
 from rig import Cluster
 from rig.ask import advised, expand, wait_running
 from rig.cluster import SLURM_RELEASE
+from rig.made_machines import made_machine
 from rig.node import cgroups_removed
 
 # A GPU at the first package, two at the second.
 AT = {"0": 0, "1": 1, "2": 1}
 PACKAGE = 16  # PUs
+# Later releases of Slurm refuse Cores= of less than a socket.
+BY_NUMA = SLURM_RELEASE < (24, 11)
 VARIABLES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK",
              "HIP_VISIBLE_DEVICES")
 
 
 def gres(flags=""):
-    nodes = {"cn3": ["0-7", "8-15", "8-15"], "cn4": ["0-7", *["8-15"] * 4]}
+    nodes = {"cn3": ["0-7", "8-15", "8-15"], "cn4": ["0-7", *["8-15"] * 4],
+             "cn8": [f"{8 * i}-{8 * i + 7}" for i in range(8)] if BY_NUMA else []}
     return "".join(f"NodeName={node} Name=gpu File={{folder}}/{node}gpu{i} Cores={at}{flags}\n"
                    for node, cores in nodes.items()
                    for i, at in enumerate(cores))
@@ -34,9 +38,10 @@ ONE_MAKER = pytest.mark.parametrize("whole", [""], ids=["CUDA"], indirect=True)
 
 @pytest.fixture(scope="module", params=["", " Flags=amd_gpu_env"], ids=["CUDA", "ROCm"])
 def whole(request, folders):
-    """cn4 has a GPU by gres.conf that its topology does not know; cn6 has none."""
-    with Cluster(folders(), {"cn3": "intel-2x8", "cn4": "intel-2x8", "cn6": "amd-4x16"}, registry=False,
-                 conf="GresTypes=gpu\n", nodes={"cn3": "Gres=gpu:3", "cn4": "Gres=gpu:5"},
+    """cn4 has a GPU by gres.conf that its topology does not know; cn6 has none; cn8 one at each of eight NUMA nodes."""
+    with Cluster(folders(), {"cn3": "intel-2x8", "cn4": "intel-2x8", "cn6": "amd-4x16",
+                             "cn8": made_machine("epyc-nps4")}, registry=False, conf="GresTypes=gpu\n",
+                 nodes={"cn3": "Gres=gpu:3", "cn4": "Gres=gpu:5", **({"cn8": "Gres=gpu:8"} if BY_NUMA else {})},
                  files={"gres.conf": gres(request.param)}) as made:
         made.maker = VARIABLES[1 if request.param else 0]
         yield made
@@ -109,6 +114,18 @@ def test_cores_are_divided_as_the_gpus_are(cluster, words, wanted):
     mine = {cpu // 2 for cpu in expand(re.search(r"Nodes=cn3 CPU_IDs=(\S+)", record).group(1))}
     assert [len([core for core in mine if core // 8 == package]) for package in (0, 1)] == wanted
     assert "3, near its cores" in cluster.topiary("why", number).stdout
+
+
+if BY_NUMA:
+    @ONE_MAKER
+    def test_an_odd_number_of_cpus_for_each_of_eight_gpus(cluster):
+        """Two tasks of seven CPUs share a core where they may, but none has its cores in two NUMA nodes."""
+        done = cluster.command(["salloc", "-Q", "-w", "cn8", "-n8", "-c7", "--gres=gpu:8", "sh", "-c",
+                                "echo $SLURM_JOB_ID; scontrol -d show job $SLURM_JOB_ID"], user="nobody")
+        number, _, record = done.stdout.partition("\n")
+        mine = {cpu // 2 for cpu in expand(re.search(r"Nodes=cn8 CPU_IDs=(\S+)", record).group(1))}
+        assert {len([core for core in mine if core // 8 == numa]) for numa in range(8)} <= {3, 4}
+        assert "8, near its cores" in cluster.topiary("why", number).stdout
 
 
 @ONE_MAKER

@@ -35,6 +35,7 @@ MADE = {
               [Tier(range(1), "", 500000, 200), Tier(range(1, 2), "GPUMemory", 450000, 700)]),
     "cxl": ("Package:1 [NUMANode(memory=128GiB)] [NUMANode(memory=256GiB)] Core:16 PU:1",
             [Tier(range(1), "DRAM", 300000, 100), Tier(range(1, 2), "CXL-DRAM", 50000, 250)]),
+    "epyc-nps4": ("Package:2 Group:4 [NUMANode(memory=32GiB)] L3Cache:2 Core:4 PU:2", []),
     "hybrid": ("Package:1 [NUMANode(memory=32GiB)] L3Cache:1 Core:16 PU:1", []),
     "big-little": ("Package:1 [NUMANode(memory=16GiB)] L3Cache:1 Core:8 PU:1", []),
 }

@@ -702,12 +702,33 @@ static void least_cost_is_never_worse(void **state)
 	}
 }
 
+/* Slurm gives whole cores to the tasks of a node together, so that tasks of an odd number of CPUs share some. */
+static void tasks_share_cores(void **state)
+{
+	static const struct {
+		unsigned tasks, cpus, threads, each, cores;
+	} rows[] = {
+		{ 1, 7, 2, 4, 4 }, { 2, 7, 2, 4, 7 }, { 8, 7, 2, 4, 28 }, { 3, 1, 2, 1, 2 }, { 3, 3, 1, 3, 9 },
+		{ 2, 5, 4, 2, 3 },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		const struct cluster_kind kind = { .threads = rows[i].threads };
+		const struct past_job job = { .task_cpus = rows[i].cpus };
+
+		assert_int_equal(cluster_job_task_cores(&job, &kind), rows[i].each);
+		assert_int_equal(cluster_job_cores(&job, rows[i].tasks, &kind), rows[i].cores);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_records),
 		cmocka_unit_test(refuses_bad_records),
 		cmocka_unit_test(sorts_by_submission),
+		cmocka_unit_test(tasks_share_cores),
 		cmocka_unit_test(places_jobs),
 		cmocka_unit_test(places_jobs_by_memory),
 		cmocka_unit_test(backfills_without_delay),

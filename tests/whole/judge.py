@@ -316,10 +316,10 @@ def why_asked(case, record, request, told):
 def threads_used(request, conf):
     """CPUs that a core of the node gives the job."""
     each = int(request.value("c") or 1)
+    if request.value("ntasks-per-core"):      # sbatch ignores --hint beside it
+        return min(conf.threads, int(request.value("ntasks-per-core")) * each)
     if request.value("hint") == "nomultithread" or request.value("threads-per-core") == "1":
         return 1
-    if request.value("ntasks-per-core"):
-        return min(conf.threads, int(request.value("ntasks-per-core")) * each)
     return conf.threads
 
 

@@ -38,7 +38,8 @@ class Request:
     @property
     def plain(self):
         """Nothing of Topiary is asked."""
-        return not any(word.startswith("--topo") for words in [*self.components, self.srun] for word in words)
+        return not self.matrix and not any(word.startswith("--topo") for words in [*self.components, self.srun]
+                                           for word in words)
 
     def words(self):
         sbatch = " : ".join(" ".join(words) for words in self.components)
