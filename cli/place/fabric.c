@@ -252,11 +252,18 @@ static struct fabric *fabric_fetch(const struct cmd *c, const char *when, struct
 
 static void print_import(const json_t *answer)
 {
-#define N "%" JSON_INTEGER_FORMAT
-	printf("version " N "%s: " N " plane(s), " N " switch(es), " N " host(s), " N " link(s)\n",
-	       cmd_number(answer, "version"), json_is_true(json_object_get(answer, "changed")) ? "" : ", unchanged",
-	       cmd_number(answer, "planes"), cmd_number(answer, "switches"), cmd_number(answer, "hosts"),
-	       cmd_number(answer, "links"));
+	static const char *const counts[][2] = {
+		{ "planes", "plane" }, { "switches", "switch" }, { "hosts", "host" }, { "links", "link" },
+	};
+
+	printf("version %" JSON_INTEGER_FORMAT "%s", cmd_number(answer, "version"),
+	       json_is_true(json_object_get(answer, "changed")) ? "" : ", unchanged");
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		json_int_t n = cmd_number(answer, counts[i][0]);
+
+		printf("%s %" JSON_INTEGER_FORMAT " %s", i ? "," : ":", n, counts[i][n == 1]);
+	}
+	putchar('\n');
 }
 
 static int fabric_send(const struct cmd *c, const struct fabric *f, struct err *e)
@@ -406,8 +413,8 @@ static const struct cmd_option options[] = {
 static const struct cmd_syntax syntax = {
 	options,
 	"show [FILE...|@WHEN]\nexport --format=NAME [FILE...|@WHEN]\nimport FILE...\nhistory",
-	"Show, convert or import a network fabric. It is read from ibnetdiscover's output, Slurm's "
-	"topology.conf or topology.yaml, or a tree or torus in text; without a file, from the registry.",
+	"Show, convert or import a network fabric. It is read from the output of ibnetdiscover or opareport, "
+	"Slurm's topology.conf or topology.yaml, or a tree or torus in text; without a file, from the registry.",
 	CMD_WORDS(words), NULL, check_together,
 };
 

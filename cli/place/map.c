@@ -407,12 +407,13 @@ static struct matrix *load_matrix(const char *path, unsigned ranks, struct err *
 	if (!whole || !ranks || ranks == whole->ranks)
 		return whole;
 	if (ranks > whole->ranks)
-		err_set(e, "%s: the matrix has %u ranks, but the job has %u tasks", path, whole->ranks, ranks);
+		err_set(e, "%s: the matrix has %u rank%s, but the job has %u tasks", path, whole->ranks,
+			whole->ranks == 1 ? "" : "s", ranks);
 	else if (!(head = matrix_range(whole, 0, ranks)))
 		err_set(e, "%s: out of memory", path);
 	else
-		log_warning("%s: the matrix has %u ranks, the job %u tasks: the first %u are mapped", path,
-			    whole->ranks, ranks, ranks);
+		log_warning("%s: the matrix has %u ranks, the job %u task%s: only the first %u %s mapped", path,
+			    whole->ranks, ranks, ranks == 1 ? "" : "s", ranks, ranks == 1 ? "is" : "are");
 	matrix_free(whole);
 	return head;
 }
@@ -475,10 +476,11 @@ static int make_room(const struct place_job *job, const struct args *a, unsigned
 	if ((a->per_node || ranks > p->nplaces) && fit_tasks(p, a, e))
 		return -1;
 	if (ranks > p->nplaces && job->cpus < 2)
-		return err_set(e, "%u ranks, but the job has only %u places", ranks, p->nplaces);
+		return err_set(e, "%u ranks, but the job has only %u place%s", ranks, p->nplaces,
+			       p->nplaces == 1 ? "" : "s");
 	if (ranks > p->nplaces)
-		return err_set(e, "%u ranks of %u CPUs, but the job's cores have only %u such places", ranks, job->cpus,
-			       p->nplaces);
+		return err_set(e, "%u ranks of %u CPUs, but the job's cores have only %u such place%s", ranks,
+			       job->cpus, p->nplaces, p->nplaces == 1 ? "" : "s");
 	return places_fill(p, ranks, a->fill, e);
 }
 
@@ -563,7 +565,7 @@ int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 	site.cpus = a.cpus;
 	if ((published ? load_published : load_job)(c, &a, &site, &job, e) == 0) {
 		if (a.costs && !strcmp(a.costs, "measured") && costs.without)
-			log_warning("%u of %u nodes were not measured: they have default costs", costs.without,
+			log_warning("nodes without measured costs, which have default costs: %u of %u", costs.without,
 				    costs.used + costs.without);
 		rc = map_job(c, &a, &job, &costs, e);
 	}

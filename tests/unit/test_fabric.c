@@ -139,6 +139,32 @@ static void reads_every_format_of_infiniband(void **state)
 	(void) state;
 }
 
+/* Two hosts at a leaf switch, which has two cables to a spine; with details and without. */
+static void reads_links_of_omni_path(void **state)
+{
+	struct fabric *f = fabric_of(
+		"Link Summary\n\n4 Links in Fabric:\nRate NodeGUID          Port Type Name\n"
+		"    Cable: CableLabel           CableLen\n"
+		"100g 0x0000000000000010   1 FI   cn1 hfi1_0\n"
+		"<->  0x00000000000000a1   3 SW   leaf L1\n"
+		"    Cable: S4510       1m\n"
+		"100g 0x0000000000000020   1 FI   cn2 hfi1_0\n<->  0x00000000000000a1   4 SW   leaf L1\n"
+		"100g 0x00000000000000a1  47 SW   leaf L1\n<->  0x00000000000000a2   1 SW   spine\n"
+		"100g 0x00000000000000a1  48 SW   leaf L1\n<->  0x00000000000000a2   2 SW   spine\n"
+		"---------------------------------------\n");
+
+	assert_int_equal(f->nnodes, 4);
+	assert_int_equal(f->nadapters, 2);
+	assert_int_equal(f->planes[0].cables, 4);
+	assert_int_equal(node_of(f, "leaf-L1")->guid, 0xa1);
+	assert_int_equal(node_of(f, "spine")->rank, 1);
+	assert_true(node_of(f, "cn2")->named && node_of(f, "cn2")->guid == 0x20);
+	for (unsigned l = 0; l < f->nlinks; l++)
+		assert_int_equal(f->links[l].mbps, f->links[l].count * 100000);
+	fabric_free(f);
+	(void) state;
+}
+
 static void a_guid_names_an_adapter(void **state)
 {
 	static const struct {
@@ -481,8 +507,12 @@ static void refuses_what_is_malformed(void **state)
 		{ "", "test: empty" },
 		{ "# nothing\n\n", "test: empty" },
 		{ "\nhello\n",
-		  "test:2: 'hello': unknown format; expected ibnetdiscover output, topology.conf, topology.yaml, a tree"
-		  " or a torus" },
+		  "test:2: 'hello': unknown format; expected output of ibnetdiscover or opareport, topology.conf,"
+		  " topology.yaml, a tree or a torus" },
+		{ "Link Summary\n\n2 Links in Fabric:\n100g 0xa1 1 FI cn1 hfi1_0\n<-> 0xb1 1 SW leaf\n",
+		  "test:5: 1 of 2 links: the report is cut off" },
+		{ "Link Summary\n<-> 0xb1 1 SW leaf\n", "test:2: missing line of the link's first end" },
+		{ "Link Summary\n100g 0xa1 1 XX cn1\n", "test:2: expected GUID, port, FI or SW, and a name" },
 		{ "SW 1 1 0xa1 4x QDR 'x'\nXX 1\n", "test:2: expected SW, CA or RT" },
 		{ "SW 1 1 a1 4x QDR 'x'\n", "test:1: expected lid, port and GUID after SW" },
 		{ "SW 1 256 0xa1 4x QDR 'x'\n", "test:1: expected lid, port and GUID after SW" },
@@ -864,6 +894,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(derives_names_from_descriptions),
 		cmocka_unit_test(reads_every_format_of_infiniband),
+		cmocka_unit_test(reads_links_of_omni_path),
 		cmocka_unit_test(a_guid_names_an_adapter),
 		cmocka_unit_test(a_guid_is_of_one_host),
 		cmocka_unit_test(reads_and_writes_the_papers_example),

@@ -81,6 +81,7 @@ int fabric_names_add(struct fabric_names *n, uint64_t guid, const char *host, st
 /*
  * Reads files into one fabric; the format of each is detected:
  *   ibnetdiscover(8), as it is and with -p (also with its verbose output, as in hwloc's collections)
+ *   Omni-Path's opareport(8) -o links
  *   Slurm's topology.conf(5): topology/tree, topology/block of Slurm 24.11, topology/ring of 25.11
  *   Slurm's topology.yaml(5): tree, block, ring and torus3d, of several topologies the default one
  *   the format of fabric/model/hierarchy.h; such a file must be the only one

@@ -314,6 +314,58 @@ static int read_discovered(struct lines *l, struct fabric_draft *m)
 	return 0;
 }
 
+/* --- opareport --- */
+
+/*
+ * Omni-Path's opareport -o links (opareport(8)): two lines for each link, then details that are not read.
+ *	100g 0x001175010108866d   1 FI   cn001 hfi1_0
+ *	<->  0x00117501027ab700   3 SW   leaf
+ */
+static int read_links(struct lines *l, struct fabric_draft *m)
+{
+	unsigned gbps = 0, stated = 0, links = 0, port[2];
+	int end[2] = { -1, -1 };
+	char *at;
+
+	while ((at = lines_next(l))) {
+		bool far = !strncmp(at, "<->", 3), is_switch;
+		char *guid_word, *port_word, *type, key[32];
+		uint64_t guid;
+		unsigned count;
+		int used = 0;
+
+		if (sscanf(at, "%u Links in Fabric%n", &count, &used) == 1 && used) {
+			stated = count;
+			continue;
+		}
+		if (!far && (sscanf(at, "%4ug %n", &gbps, &used) != 1 || !used || strncmp(at + used, "0x", 2)))
+			continue;
+		if (far && end[0] < 0)
+			return lines_wrong(l, "missing line of the link's first end");
+		lines_word_next(&at);
+		guid_word = lines_word_next(&at);
+		port_word = lines_word_next(&at);
+		type = lines_word_next(&at);
+		is_switch = type && !strcmp(type, "SW");
+		if (!type || (!is_switch && strcmp(type, "FI")) || !read_guid(guid_word, &guid) ||
+		    !lines_word_number(port_word, 255, &port[far]))
+			return lines_wrong(l, "expected GUID, port, FI or SW, and a name");
+		at += strspn(at, " \t");
+		snprintf(key, sizeof(key), "%c-%016llx", is_switch ? 'S' : 'H', (unsigned long long) guid);
+		end[far] = draft_end(m, is_switch ? END_SWITCH : END_ADAPTER, key);
+		if (end[far] < 0 || draft_describe(m, end[far], at, strlen(at)))
+			return lines_wrong(l, "out of memory");
+		draft_guid(m, end[far], guid, 0, 0);
+		if (!far)
+			continue;
+		if (draft_cable(m, end[0], port[0], end[1], port[1], 1000 * gbps))
+			return lines_wrong(l, "out of memory");
+		end[0] = -1;
+		links++;
+	}
+	return links < stated ? lines_wrong(l, "%u of %u links: the report is cut off", links, stated) : 0;
+}
+
 /* --- any file --- */
 
 #define MAX_BYTES ((size_t) 256 << 20)
@@ -328,6 +380,7 @@ static const struct {
 	{ "SW ", read_ports }, { "CA ", read_ports }, { "RT ", read_ports },
 	{ "vendid=", read_discovered }, { "devid=", read_discovered }, { "sysimgguid=", read_discovered },
 	{ "switchguid=", read_discovered }, { "caguid=", read_discovered }, { "rtguid=", read_discovered },
+	{ "Link Summary", read_links }, { "Rate NodeGUID", read_links },
 	{ "Switch\t", read_discovered }, { "Switch ", read_discovered },
 	{ "Ca\t", read_discovered }, { "Ca ", read_discovered },
 	{ "SwitchName=", read_slurm }, { "Switches=", read_slurm }, { "Nodes=", read_slurm },
@@ -367,8 +420,8 @@ static int read_source(const struct source *s, struct fabric_draft *m, struct hi
 	if (!line)
 		err_set(e, "%s: empty", s->name);
 	else if (!read)
-		lines_wrong(&l, "'%.40s': unknown format; expected ibnetdiscover output, topology.conf, topology.yaml, "
-			    "a tree or a torus", line);
+		lines_wrong(&l, "'%.40s': unknown format; expected output of ibnetdiscover or opareport, topology.conf, "
+			    "topology.yaml, a tree or a torus", line);
 	lines_close(&l);
 	if (!read)
 		return -1;

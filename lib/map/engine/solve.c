@@ -105,6 +105,12 @@ static int solve_search(struct search *x)
 	return rc;
 }
 
+static int too_few(const struct matrix *m, const struct places *p, struct err *e)
+{
+	return err_set(e, "mapping: %u ranks, but the job has only %u place%s", m->ranks, p->nplaces,
+		       p->nplaces == 1 ? "" : "s");
+}
+
 int mapping_solve(const struct matrix *m, const struct places *p, enum mapping_effort effort, unsigned seed,
 		  struct mapping *out, struct err *e)
 {
@@ -115,7 +121,7 @@ int mapping_solve(const struct matrix *m, const struct places *p, enum mapping_e
 	int rc;
 
 	if (p->nplaces < m->ranks)
-		return err_set(e, "mapping: %u ranks, but the job has only %u places", m->ranks, p->nplaces);
+		return too_few(m, p, e);
 	if (!(s = slots_new(p, e)))
 		return -1;
 	x.work = x.left = x.effort->share * work_for(m->ranks);
@@ -207,7 +213,7 @@ int mapping_blocks(const struct matrix *m, const struct places *p, enum mapping_
 	int rc = 0;
 
 	if (p->nplaces < m->ranks)
-		rc = err_set(e, "mapping: %u ranks, but the job has only %u places", m->ranks, p->nplaces);
+		rc = too_few(m, p, e);
 	else if (!b.place || !b.block || !(share = places_share(p, m->ranks)))
 		rc = err_set(e, "mapping: out of memory");
 	for (unsigned h = 0, rank = 0, first = 0, end; rc == 0 && h < p->nhosts; rank += share[h++], first = end) {
