@@ -17,13 +17,6 @@
 
 /* --- as tables --- */
 
-/* Extents: "4 x 4 x 4" of a torus, the largest fan-out of a tree. */
-static void level_size(struct buf *b, const struct hierarchy_level *l)
-{
-	for (unsigned d = 0; d < l->dims; d++)
-		buf_printf(b, "%s%u", d ? " x " : "", l->dim[d]);
-}
-
 static int print_planes(const struct fabric *f, struct err *e)
 {
 	static const struct table_column columns[] = {
@@ -45,14 +38,6 @@ static int print_planes(const struct fabric *f, struct err *e)
 	return table_finish(t, e);
 }
 
-/* What an element of a tree's level is called. */
-static const char *element_name(const struct hierarchy *h, unsigned l)
-{
-	if (l + 1 == h->nlevels)
-		return "host";
-	return l + 2 == h->nlevels ? "leaf switch" : "group";
-}
-
 static int print_levels(const struct fabric *f, struct err *e)
 {
 	static const struct table_column columns[] = {
@@ -63,13 +48,16 @@ static int print_levels(const struct fabric *f, struct err *e)
 
 	for (unsigned i = 0; t && i < f->nplanes; i++)
 		for (unsigned l = 0; f->planes[i].levels && l < f->planes[i].levels->nlevels; l++) {
+			unsigned nlevels = f->planes[i].levels->nlevels;
 			const struct hierarchy_level *level = &f->planes[i].levels->level[l];
 			struct buf size = {0};
 
-			level_size(&size, level);
+			/* Extents: "4 x 4 x 4" of a torus, the largest fan-out of a tree. */
+			for (unsigned d = 0; d < level->dims; d++)
+				buf_printf(&size, "%s%u", d ? " x " : "", level->dim[d]);
 			table_cell(t, "%u", i);
 			table_cell(t, "%u", l);
-			table_cell(t, "%s", element_name(f->planes[i].levels, l));
+			table_cell(t, "%s", l + 1 == nlevels ? "host" : l + 2 == nlevels ? "leaf switch" : "group");
 			table_cell(t, "%s", size.failed ? "?" : size.data);
 			table_cell(t, "%u", level->cost[0]);
 			if (level->pruned > 100)
@@ -120,11 +108,14 @@ static int print_switches(const struct fabric *f, struct err *e)
 	return rc ? err_set(e, "cannot write the table to standard output") : 0;
 }
 
-static int print_odd(const struct fabric *f, struct err *e)
+static int fabric_print(const struct fabric *f, struct err *e)
 {
 	struct buf odd = {0};
 	int rc = 0;
 
+	if (print_planes(f, e) || putchar('\n') == EOF || print_levels(f, e) || putchar('\n') == EOF ||
+	    print_switches(f, e))
+		return -1;
 	fabric_list_anomalies(f, &odd);
 	if (odd.failed)
 		rc = err_set(e, "out of memory");
@@ -132,14 +123,6 @@ static int print_odd(const struct fabric *f, struct err *e)
 		rc = err_set(e, "stdout: %s", strerror(errno));
 	buf_free(&odd);
 	return rc;
-}
-
-static int fabric_print(const struct fabric *f, struct err *e)
-{
-	if (print_planes(f, e) || putchar('\n') == EOF || print_levels(f, e) || putchar('\n') == EOF ||
-	    print_switches(f, e))
-		return -1;
-	return print_odd(f, e);
 }
 
 /* --- as files --- */
@@ -154,9 +137,24 @@ struct fabric_wish {
 	unsigned plane;
 };
 
-static int fabric_write_json(const struct fabric_wish *w, struct buf *out, struct err *e)
+enum format { SLURM, SLURM_YAML, PAPER, SCOTCH, DOT, JSON, NONE };
+
+static enum format format_find(const char *name)
 {
-	json_t *j = fabric_json(w->fabric);
+	static const char *const names[] = {
+		[SLURM] = "slurm", [SLURM_YAML] = "slurm-yaml", [PAPER] = "paper", [SCOTCH] = "scotch", [DOT] = "dot",
+		[JSON] = "json",
+	};
+	enum format i = SLURM;
+
+	while (i < NONE && strcmp(name, names[i]))
+		i++;
+	return i;
+}
+
+static int write_json(const struct fabric *f, struct buf *out, struct err *e)
+{
+	json_t *j = fabric_json(f);
 	char *text = j ? json_dumps(j, JSON_INDENT(2)) : NULL;
 
 	if (text)
@@ -166,69 +164,25 @@ static int fabric_write_json(const struct fabric_wish *w, struct buf *out, struc
 	return text ? 0 : err_set(e, "out of memory");
 }
 
-static int write_slurm(const struct fabric_wish *w, struct buf *out, struct err *e)
-{
-	return fabric_write_slurm(w->fabric, w->chosen, out, e);
-}
-
-static int write_yaml(const struct fabric_wish *w, struct buf *out, struct err *e)
-{
-	return fabric_write_slurm_yaml(w->fabric, w->chosen, out, e);
-}
-
-static const struct hierarchy *plane_of(const struct fabric_wish *w, struct err *e)
-{
-	if (w->plane < w->fabric->nplanes && w->fabric->planes[w->plane].levels)
-		return w->fabric->planes[w->plane].levels;
-	err_set(e, "plane %u: no such plane with hosts", w->plane);
-	return NULL;
-}
-
-static int write_paper(const struct fabric_wish *w, struct buf *out, struct err *e)
-{
-	const struct hierarchy *h = plane_of(w, e);
-
-	return h ? hierarchy_write(h, out, e) : -1;
-}
-
-static int write_scotch(const struct fabric_wish *w, struct buf *out, struct err *e)
-{
-	const struct hierarchy *h = plane_of(w, e);
-
-	return h ? fabric_write_scotch(h, out, e) : -1;
-}
-
-static int write_dot(const struct fabric_wish *w, struct buf *out, struct err *e)
-{
-	return fabric_write_dot(w->fabric, w->chosen, out, e);
-}
-
-static const struct {
-	const char *name;
-	int (*write)(const struct fabric_wish *w, struct buf *out, struct err *e);
-} formats[] = {
-	{ "slurm", write_slurm }, { "slurm-yaml", write_yaml }, { "paper", write_paper },
-	{ "scotch", write_scotch }, { "dot", write_dot }, { "json", fabric_write_json },
-};
-#define FORMATS (sizeof(formats) / sizeof(formats[0]))
-
-static size_t format_find(const char *name)
-{
-	size_t i = 0;
-
-	while (i < FORMATS && strcmp(name, formats[i].name))
-		i++;
-	return i;
-}
-
-static bool fabric_format_exists(const char *name)
-{
-	return format_find(name) < FORMATS;
-}
-
 static int fabric_export(const struct fabric_wish *w, struct buf *out, struct err *e)
 {
-	return formats[format_find(w->format)].write(w, out, e) ? err_within(e, "%s", w->format) : 0;
+	const struct hierarchy *plane = w->plane < w->fabric->nplanes ? w->fabric->planes[w->plane].levels : NULL;
+	enum format format = format_find(w->format);
+	int rc = 0;
+
+	if ((format == PAPER || format == SCOTCH) && !plane)
+		rc = err_set(e, "plane %u: no such plane with hosts", w->plane);
+	else if (format == PAPER)
+		rc = hierarchy_write(plane, out, e);
+	else if (format == SCOTCH)
+		rc = fabric_write_scotch(plane, out, e);
+	else if (format == DOT)
+		rc = fabric_write_dot(w->fabric, w->chosen, out, e);
+	else if (format == JSON)
+		rc = write_json(w->fabric, out, e);
+	else
+		rc = (format == SLURM ? fabric_write_slurm : fabric_write_slurm_yaml)(w->fabric, w->chosen, out, e);
+	return rc ? err_within(e, "%s", w->format) : 0;
 }
 
 /* --- of the registry --- */
@@ -358,14 +312,6 @@ static const struct verb {
 	{ "history", run_history, 0, 0, "history takes no file: it lists the versions in the registry" },
 };
 
-static const struct verb *verb_of(const char *name)
-{
-	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
-		if (!strcmp(name, verbs[i].name))
-			return &verbs[i];
-	return NULL;
-}
-
 static void add_export(void *args, const char *path, struct argp_state *state)
 {
 	(void) state;
@@ -379,7 +325,10 @@ static void check_together(void *args, struct argp_state *state)
 
 	if (!a->words.n)
 		argp_error(state, "%s is required", VERBS);
-	if (!(v = a->verb = verb_of(a->words.list[0])))
+	for (size_t i = 0; !a->verb && i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (!strcmp(a->words.list[0], verbs[i].name))
+			a->verb = &verbs[i];
+	if (!(v = a->verb))
 		argp_error(state, "'%s': invalid command, expected one of: " VERBS, a->words.list[0]);
 	a->files = (const char *const *) a->words.list + 1;
 	a->nfiles = a->words.n - 1;
@@ -389,7 +338,7 @@ static void check_together(void *args, struct argp_state *state)
 		argp_error(state, "--nodes and --job exclude each other");
 	if (!strcmp(v->name, "export") != !!a->format)
 		argp_error(state, a->format ? "--format applies to export only" : "export requires --format");
-	if (a->format && !fabric_format_exists(a->format))
+	if (a->format && format_find(a->format) == NONE)
 		argp_error(state, "unknown format '%s': expected " FABRIC_FORMATS, a->format);
 }
 
@@ -434,27 +383,9 @@ static uint64_t guid_of(const char *text)
 	return guid;
 }
 
-/* "Port1GID0" */
-static bool is_gid(const char *name)
-{
-	return !strncmp(name, "Port", 4) && !strcmp(name + 4 + strspn(name + 4, "0123456789"), "GID0");
-}
-
-static int learn_object(struct fabric_names *names, const struct tree_object *o, const char *host, struct err *e)
-{
-	for (size_t i = 0; i < o->ninfos; i++) {
-		const struct tree_pair *info = &o->infos[i];
-		uint64_t guid = !strcmp(info->name, "NodeGUID") || is_gid(info->name) ? guid_of(info->value) : 0;
-
-		if (guid && fabric_names_add(names, guid, host, e))
-			return -1;
-	}
-	return 0;
-}
-
 /*
- * Map GUIDs to nodes from an exported XML file: the node's HostName and the GUIDs of its adapters and their ports. 0 or
- * -1.
+ * Map GUIDs to nodes from an exported XML file: the node's HostName and the GUIDs of its adapters and their ports
+ * ("NodeGUID", "Port1GID0"). 0 or -1.
  */
 static int names_learn(struct fabric_names *names, const char *path, struct err *e)
 {
@@ -467,8 +398,15 @@ static int names_learn(struct fabric_names *names, const char *path, struct err 
 	host = tree_info(&t->objects[0], "HostName");
 	rc = host ? 0 : err_set(e, "%s: the XML has no HostName, so its node is not known", path);
 	for (size_t i = 0; i < t->n && rc == 0; i++)
-		if ((rc = learn_object(names, &t->objects[i], host, e)))
-			err_within(e, "%s", path);
+		for (size_t k = 0; k < t->objects[i].ninfos && rc == 0; k++) {
+			const struct tree_pair *info = &t->objects[i].infos[k];
+			bool gid = !strncmp(info->name, "Port", 4) &&
+				!strcmp(info->name + 4 + strspn(info->name + 4, "0123456789"), "GID0");
+			uint64_t guid = gid || !strcmp(info->name, "NodeGUID") ? guid_of(info->value) : 0;
+
+			if (guid && (rc = fabric_names_add(names, guid, host, e)))
+				err_within(e, "%s", path);
+		}
 	tree_free(t);
 	return rc;
 }
@@ -514,13 +452,6 @@ static int read_hosts(void *hosts, const job_info_t *job, struct err *e)
 	return (*h = hostset_parse(job->nodes, e)) ? 0 : -1;
 }
 
-static struct hostset *hosts_of_job(uint32_t job, struct err *e)
-{
-	struct hostset *h = NULL;
-
-	return cores_job(job, read_hosts, &h, e) ? NULL : h;
-}
-
 /* A writer of a fabric, restricted to the chosen hosts if there are any. */
 static int write_wish(const struct cmd *c, const struct args *a, const struct hostset *hosts, struct err *e)
 {
@@ -533,7 +464,7 @@ static int write_wish(const struct cmd *c, const struct args *a, const struct ho
 	if (f && a->format)
 		rc = fabric_export(&w, &out, e);
 	else if (f)
-		rc = c->json ? fabric_write_json(&w, &out, e) : fabric_print(f, e);
+		rc = c->json ? write_json(f, &out, e) : fabric_print(f, e);
 	if (rc == 0 && out.len)
 		rc = cmd_write(a->output, &out, e);
 	buf_free(&out);
@@ -544,11 +475,14 @@ static int write_wish(const struct cmd *c, const struct args *a, const struct ho
 static int run_write(struct cmd *c, const struct args *a, struct err *e)
 {
 	struct hostset *hosts = NULL;
-	int rc;
+	int rc = 0;
 
-	if ((a->nodes || a->job) && !(hosts = a->nodes ? hostset_parse(a->nodes, e) : hosts_of_job(a->job, e)))
-		return -1;
-	rc = write_wish(c, a, hosts, e);
+	if (a->nodes)
+		rc = (hosts = hostset_parse(a->nodes, e)) ? 0 : -1;
+	else if (a->job)
+		rc = cores_job(a->job, read_hosts, &hosts, e);
+	if (rc == 0)
+		rc = write_wish(c, a, hosts, e);
 	hostset_free(hosts);
 	return rc;
 }

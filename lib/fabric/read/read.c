@@ -420,8 +420,8 @@ static int read_source(const struct source *s, struct fabric_draft *m, struct hi
 	if (!line)
 		err_set(e, "%s: empty", s->name);
 	else if (!read)
-		lines_wrong(&l, "'%.40s': unknown format; expected output of ibnetdiscover or opareport, topology.conf, "
-			    "topology.yaml, a tree or a torus", line);
+		lines_wrong(&l, "'%.40s': unknown format; expected output of ibnetdiscover or opareport, "
+			    "topology.conf, topology.yaml, a tree or a torus", line);
 	lines_close(&l);
 	if (!read)
 		return -1;

@@ -29,16 +29,6 @@ static void list_end(struct listing *l)
 		buf_puts(l->out, "\n");
 }
 
-static void list_unnamed(const struct fabric *f, struct buf *out)
-{
-	struct listing l = { out, "adapters of unknown hosts", 0 };
-
-	for (unsigned i = f->nswitches; i < f->nnodes; i++)
-		if (!f->nodes[i].named)
-			list_name(&l, f->nodes[i].name);
-	list_end(&l);
-}
-
 /* Descriptions that name one device of one host several times. */
 static void list_alike(const struct fabric *f, struct buf *out)
 {
@@ -54,26 +44,6 @@ static void list_alike(const struct fabric *f, struct buf *out)
 		}
 		buf_free(&name);
 	}
-	list_end(&l);
-}
-
-static void list_unconnected(const struct fabric *f, struct buf *out)
-{
-	struct listing l = { out, "hosts without a switch", 0 };
-
-	for (unsigned i = f->nswitches; i < f->nnodes; i++)
-		if (f->nodes[i].plane == FABRIC_NO_PLANE)
-			list_name(&l, f->nodes[i].name);
-	list_end(&l);
-}
-
-static void list_idle(const struct fabric *f, struct buf *out)
-{
-	struct listing l = { out, "switches in a plane without hosts", 0 };
-
-	for (unsigned i = 0; i < f->nswitches; i++)
-		if (!f->planes[f->nodes[i].plane].hosts)
-			list_name(&l, f->nodes[i].name);
 	list_end(&l);
 }
 
@@ -103,16 +73,6 @@ static void list_several(const struct fabric *f, struct buf *out, bool planes)
 	free(first);
 }
 
-static void list_dual(const struct fabric *f, struct buf *out)
-{
-	list_several(f, out, false);
-}
-
-static void list_planes(const struct fabric *f, struct buf *out)
-{
-	list_several(f, out, true);
-}
-
 static void list_spines(const struct fabric *f, struct buf *out)
 {
 	struct listing l = { out, "hosts on a spine", 0 };
@@ -139,93 +99,71 @@ static int counts_compare(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* The most frequent value of a nonempty list, which is sorted. */
-static unsigned most_frequent(unsigned *values, unsigned n)
+/* Trunks with fewer cables than most, or hosts with a slower link. */
+static void list_fewer(const struct fabric *f, struct buf *out, bool trunks)
 {
-	unsigned best = 0, most = 0, run = 0;
+	struct listing l = { .out = out, .lead = trunks ? "trunks with fewer cables than most" :
+							  "hosts with a slower link than most" };
+	unsigned *value = calloc(2 * (size_t) f->nlinks + 1, sizeof(*value)), *sorted = value + f->nlinks;
+	unsigned n = 0, usual = 0, most = 0, run = 0;
 
-	qsort(values, n, sizeof(*values), counts_compare);
-	for (unsigned i = 0; i < n; i++) {
-		run = i && values[i] == values[i - 1] ? run + 1 : 1;
-		if (run > most) {
-			most = run;
-			best = values[i];
-		}
-	}
-	return best;
-}
-
-static bool is_trunk(const struct fabric *f, const struct fabric_link *l)
-{
-	return l->b < f->nswitches;
-}
-
-static bool is_host_link(const struct fabric *f, const struct fabric_link *l)
-{
-	return l->a < f->nswitches && l->b >= f->nswitches && l->mbps;
-}
-
-static unsigned link_cables(const struct fabric_link *l)
-{
-	return l->count;
-}
-
-static unsigned link_speed(const struct fabric_link *l)
-{
-	return l->mbps / l->count;
-}
-
-/* Links of a kind with less of something than most have. */
-static void list_fewer(const struct fabric *f, struct buf *out, const char *lead,
-		       bool (*is)(const struct fabric *, const struct fabric_link *),
-		       unsigned (*value)(const struct fabric_link *))
-{
-	struct listing l = { out, lead, 0 };
-	unsigned *values = calloc(f->nlinks + 1, sizeof(*values)), n = 0, most;
-
-	if (!values) {
+	if (!value) {
 		out->failed = true;
 		return;
 	}
-	for (unsigned i = 0; i < f->nlinks; i++)
-		if (is(f, &f->links[i]))
-			values[n++] = value(&f->links[i]);
-	most = most_frequent(values, n);
-	free(values);
+	for (unsigned i = 0; i < f->nlinks; i++) {
+		const struct fabric_link *link = &f->links[i];
+
+		if (trunks ? link->b < f->nswitches : link->a < f->nswitches && link->b >= f->nswitches && link->mbps)
+			sorted[n++] = value[i] = trunks ? link->count : link->mbps / link->count;
+	}
+	qsort(sorted, n, sizeof(*sorted), counts_compare);
+	for (unsigned i = 0; i < n; i++) {
+		run = i && sorted[i] == sorted[i - 1] ? run + 1 : 1;
+		if (run > most) {
+			most = run;
+			usual = sorted[i];
+		}
+	}
 	for (unsigned i = 0; i < f->nlinks; i++) {
 		const struct fabric_link *link = &f->links[i];
 		struct buf name = {0};
 
-		if (!is(f, link) || value(link) >= most)
+		if (!value[i] || value[i] >= usual)
 			continue;
-		if (is == is_trunk)
-			buf_printf(&name, "%s--%s", f->nodes[link->a].name, f->nodes[link->b].name);
-		else
-			buf_puts(&name, f->nodes[link->b].name);
+		if (trunks)
+			buf_printf(&name, "%s--", f->nodes[link->a].name);
+		buf_puts(&name, f->nodes[link->b].name);
 		if (!name.failed)
 			list_name(&l, name.data);
 		buf_free(&name);
 	}
+	free(value);
 	list_end(&l);
-}
-
-static void list_thin(const struct fabric *f, struct buf *out)
-{
-	list_fewer(f, out, "trunks with fewer cables than most", is_trunk, link_cables);
-}
-
-static void list_slow(const struct fabric *f, struct buf *out)
-{
-	list_fewer(f, out, "hosts with a slower link than most", is_host_link, link_speed);
 }
 
 void fabric_list_anomalies(const struct fabric *f, struct buf *out)
 {
-	static void (*const tell[])(const struct fabric *f, struct buf *out) = {
-		list_unnamed, list_alike, list_unconnected, list_idle, list_dual, list_planes, list_spines, list_thin,
-		list_slow,
-	};
+	struct listing unnamed = { out, "adapters of unknown hosts", 0 };
+	struct listing alone = { out, "hosts without a switch", 0 };
+	struct listing idle = { out, "switches in a plane without hosts", 0 };
 
-	for (size_t i = 0; i < sizeof(tell) / sizeof(tell[0]); i++)
-		tell[i](f, out);
+	for (unsigned i = f->nswitches; i < f->nnodes; i++)
+		if (!f->nodes[i].named)
+			list_name(&unnamed, f->nodes[i].name);
+	list_end(&unnamed);
+	list_alike(f, out);
+	for (unsigned i = f->nswitches; i < f->nnodes; i++)
+		if (f->nodes[i].plane == FABRIC_NO_PLANE)
+			list_name(&alone, f->nodes[i].name);
+	list_end(&alone);
+	for (unsigned i = 0; i < f->nswitches; i++)
+		if (!f->planes[f->nodes[i].plane].hosts)
+			list_name(&idle, f->nodes[i].name);
+	list_end(&idle);
+	list_several(f, out, false);
+	list_several(f, out, true);
+	list_spines(f, out);
+	list_fewer(f, out, true);
+	list_fewer(f, out, false);
 }

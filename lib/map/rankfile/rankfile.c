@@ -127,13 +127,6 @@ static int hydra_file(const struct writer *w, struct err *e)
 	return 0;
 }
 
-static int hydra_env(const struct writer *w, struct err *e)
-{
-	(void) e;
-	buf_printf(w->out, "HYDRA_HOST_FILE=%s\n", w->path);
-	return 0;
-}
-
 /* --- Cray --- */
 
 struct seat {
@@ -172,13 +165,6 @@ static int cray_file(const struct writer *w, struct err *e)
 		buf_printf(w->out, "%u%s", seats[i].rank,
 			   i + 1 < ranks && seats[i + 1].host == seats[i].host ? "," : "\n");
 	free(seats);
-	return 0;
-}
-
-static int cray_env(const struct writer *w, struct err *e)
-{
-	(void) e;
-	buf_printf(w->out, "MPICH_RANK_REORDER_METHOD=3\nMPICH_RANK_REORDER_FILE=%s\n", w->path);
 	return 0;
 }
 
@@ -275,131 +261,87 @@ static unsigned ranks_of(const struct locals *l, unsigned host)
 	return l->first[host + 1] - l->first[host];
 }
 
-static unsigned longest_list(const struct writer *w, const struct locals *l)
+/*
+ * The ranks whose CPUs are the list: those of the host with most ranks, if those of the others do not differ. equal: if
+ * a host has fewer ranks than there are domains, Intel MPI warns and binds none of them.
+ */
+static int pins_find(const struct writer *w, bool equal, struct locals *l, unsigned *host, struct err *e)
 {
-	unsigned best = 0;
-
-	for (unsigned h = 1; h < w->places->nhosts; h++)
-		if (ranks_of(l, h) > ranks_of(l, best))
-			best = h;
-	return best;
-}
-
-static int check_host(const struct writer *w, const struct locals *l, unsigned host, unsigned model,
-		      struct err *e)
-{
-	for (unsigned i = 0; i < ranks_of(l, host); i++) {
-		unsigned here = l->rank[l->first[host] + i], there = l->rank[l->first[model] + i];
-		bool same;
-
-		if (same_pus(w, here, there, &same))
-			return err_set(e, "out of memory");
-		if (!same)
-			return err_set(e, "one list of CPUs serves all hosts, but rank %u on %s and rank %u on %s, "
-				       "each the host's rank %u, have different ones", here, w->places->hosts[host],
-				       there, w->places->hosts[model], i);
-	}
-	return 0;
-}
-
-/* If a host has fewer ranks than there are domains, Intel MPI warns and binds none of them. */
-static int check_equal(const struct writer *w, const struct locals *l, unsigned host, unsigned model,
-		       struct err *e)
-{
-	if (!ranks_of(l, host) || ranks_of(l, host) == ranks_of(l, model))
-		return 0;
-	return err_set(e, "one list of CPUs serves all hosts, but %u of the ranks are on %s and %u on %s",
-		       ranks_of(l, host), w->places->hosts[host], ranks_of(l, model), w->places->hosts[model]);
-}
-
-/* The ranks whose CPUs are the list: those of the host with most ranks, if those of the others do not differ. */
-static int pins_find(const struct writer *w, bool equal, struct locals *l, unsigned *host,
-		     struct err *e)
-{
+	unsigned model = 0;
 	int rc = 0;
 
 	if (locals_make(w, l, e))
 		return -1;
-	*host = longest_list(w, l);
-	for (unsigned h = 0; !rc && h < w->places->nhosts; h++)
-		rc = (equal && check_equal(w, l, h, *host, e)) || check_host(w, l, h, *host, e) ? -1 : 0;
+	for (unsigned h = 1; h < w->places->nhosts; h++)
+		if (ranks_of(l, h) > ranks_of(l, model))
+			model = h;
+	for (unsigned h = 0; !rc && h < w->places->nhosts; h++) {
+		if (equal && ranks_of(l, h) && ranks_of(l, h) != ranks_of(l, model))
+			rc = err_set(e, "one list of CPUs serves all hosts, but %u of the ranks are on %s and %u on %s",
+				     ranks_of(l, h), w->places->hosts[h], ranks_of(l, model), w->places->hosts[model]);
+		for (unsigned i = 0; !rc && i < ranks_of(l, h); i++) {
+			unsigned here = l->rank[l->first[h] + i], there = l->rank[l->first[model] + i];
+			bool same;
+
+			if (same_pus(w, here, there, &same))
+				rc = err_set(e, "out of memory");
+			else if (!same)
+				rc = err_set(e, "one list of CPUs serves all hosts, but rank %u on %s and rank %u on "
+					     "%s, each the host's rank %u, have different ones", here,
+					     w->places->hosts[h], there, w->places->hosts[model], i);
+		}
+	}
 	if (rc)
 		locals_free(l);
+	*host = model;
 	return rc;
 }
 
-static int pins_check(const struct writer *w, bool equal, struct err *e)
-{
-	struct locals l;
-	unsigned host;
-
-	if (pins_find(w, equal, &l, &host, e))
-		return -1;
-	locals_free(&l);
-	return 0;
-}
-
-static void mask_write(const unsigned *pu, unsigned n, struct buf *out)
-{
-	unsigned top = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		top = pu[i] / 4 > top ? pu[i] / 4 : top;
-	for (unsigned digit = top + 1; digit--; ) {
-		unsigned value = 0;
-
-		for (unsigned i = 0; i < n; i++)
-			value |= pu[i] / 4 == digit ? 1u << pu[i] % 4 : 0;
-		buf_printf(out, "%x", value);
-	}
-}
-
-static int intel_mask(const struct writer *w, unsigned rank)
-{
-	unsigned n = pus_of(w, rank, NULL), *pu = malloc((n + 1) * sizeof(*pu));
-
-	if (!pu)
-		return -1;
-	pus_of(w, rank, pu);
-	buf_puts(w->out, "0x");
-	mask_write(pu, n, w->out);
-	free(pu);
-	return 0;
-}
-
-static int mvapich_cpus(const struct writer *w, unsigned rank)
-{
-	return pus_write(w, rank, ",", w->out);
-}
-
-struct list {
-	const char *begin, *mark, *end;
-	int (*put)(const struct writer *w, unsigned rank);
-	bool equal;			/* hosts with ranks have equally many */
-};
-
-static int pins_write(const struct writer *w, const struct list *list, struct err *e)
+/* Writes the list, of each rank its PUs: as a mask, or separated by commas. equal: as in pins_find. */
+static int pins_write(const struct writer *w, bool masks, bool equal, const char *mark, struct err *e)
 {
 	struct locals l;
 	unsigned host;
 	int rc = 0;
 
-	if (pins_find(w, list->equal, &l, &host, e))
+	if (pins_find(w, equal, &l, &host, e))
 		return -1;
-	buf_puts(w->out, list->begin);
 	for (unsigned i = l.first[host]; !rc && i < l.first[host + 1]; i++) {
-		buf_puts(w->out, i > l.first[host] ? list->mark : "");
-		rc = list->put(w, l.rank[i]);
+		unsigned n = pus_of(w, l.rank[i], NULL), *pu = malloc((n + 1) * sizeof(*pu)), top = 0;
+
+		buf_puts(w->out, i > l.first[host] ? mark : "");
+		if (!pu) {
+			rc = err_set(e, "out of memory");
+			break;
+		}
+		pus_of(w, l.rank[i], pu);
+		for (unsigned k = 0; k < n; k++) {
+			top = pu[k] / 4 > top ? pu[k] / 4 : top;
+			if (!masks)
+				buf_printf(w->out, "%s%u", k ? "," : "", pu[k]);
+		}
+		buf_puts(w->out, masks ? "0x" : "");
+		for (unsigned digit = top + 1; masks && digit--; ) {
+			unsigned value = 0;
+
+			for (unsigned k = 0; k < n; k++)
+				value |= pu[k] / 4 == digit ? 1u << pu[k] % 4 : 0;
+			buf_printf(w->out, "%x", value);
+		}
+		free(pu);
 	}
-	buf_puts(w->out, list->end);
 	locals_free(&l);
-	return rc ? err_set(e, "out of memory") : 0;
+	return rc;
 }
 
 static int intel_file(const struct writer *w, struct err *e)
 {
-	if (pins_check(w, true, e))
+	struct locals l;
+	unsigned host;
+
+	if (pins_find(w, true, &l, &host, e))
 		return -1;
+	locals_free(&l);
 	for (unsigned r = 0, end; r < w->mapping->ranks; r = end) {
 		end = run_end(w, r);
 		buf_printf(w->out, "%s:%u\n", host_of(w, r), end - r);
@@ -410,23 +352,32 @@ static int intel_file(const struct writer *w, struct err *e)
 /* Domains, because a list of processors has only one for each rank. */
 static int intel_env(const struct writer *w, struct err *e)
 {
-	static const struct list domains = { "I_MPI_PIN_DOMAIN=[", ",", "]\n", intel_mask, true };
-
-	return pins_write(w, &domains, e);
+	buf_puts(w->out, "I_MPI_PIN_DOMAIN=[");
+	if (pins_write(w, true, true, ",", e))
+		return -1;
+	buf_puts(w->out, "]\n");
+	return 0;
 }
 
 /* One host a line, as for srun. */
 static int mvapich_file(const struct writer *w, struct err *e)
 {
-	return pins_check(w, false, e) ? -1 : srun_file(w, e);
+	struct locals l;
+	unsigned host;
+
+	if (pins_find(w, false, &l, &host, e))
+		return -1;
+	locals_free(&l);
+	return srun_file(w, e);
 }
 
 static int mvapich_env(const struct writer *w, struct err *e)
 {
-	static const struct list cpus = { "MV2_ENABLE_AFFINITY=1\nMV2_CPU_MAPPING=", ":", "\n", mvapich_cpus, false };
-
-	buf_printf(w->out, "HYDRA_HOST_FILE=%s\n", w->path);
-	return pins_write(w, &cpus, e);
+	buf_puts(w->out, "MV2_ENABLE_AFFINITY=1\nMV2_CPU_MAPPING=");
+	if (pins_write(w, false, false, ":", e))
+		return -1;
+	buf_puts(w->out, "\n");
+	return 0;
 }
 
 /* --- any --- */
@@ -440,73 +391,28 @@ static void leaves_write(const struct writer *w, unsigned rank)
 	buf_puts(w->out, "\n");
 }
 
-static int plain_file(const struct writer *w, struct err *e)
-{
-	(void) e;
-	for (unsigned r = 0; r < w->mapping->ranks; r++) {
-		buf_printf(w->out, "%u %s ", r, host_of(w, r));
-		leaves_write(w, r);
-	}
-	return 0;
-}
-
-static int openmpi_file(const struct writer *w, struct err *e)
-{
-	(void) e;
-	for (unsigned r = 0; r < w->mapping->ranks; r++) {
-		buf_printf(w->out, "rank %u=%s slot=", r, host_of(w, r));
-		leaves_write(w, r);
-	}
-	return 0;
-}
-
-static int openmpi_env(const struct writer *w, struct err *e)
-{
-	(void) e;
-	buf_printf(w->out, "OMPI_MCA_rmaps_rank_file_path=%s\n", w->path);
-	return 0;
-}
-
-/* The sequential mapper reads one rank after another from its host file, each with the cores to bind to. */
-static int openmpi_seq_file(const struct writer *w, struct err *e)
-{
-	(void) e;
-	for (unsigned r = 0; r < w->mapping->ranks; r++) {
-		buf_printf(w->out, "%s ", host_of(w, r));
-		leaves_write(w, r);
-	}
-	return 0;
-}
-
-static int openmpi_seq_env(const struct writer *w, struct err *e)
-{
-	(void) e;
-	buf_printf(w->out, "OMPI_MCA_rmaps_base_mapping_policy=seq\nOMPI_MCA_orte_default_hostfile=%s\n", w->path);
-	return 0;
-}
-
-static int no_env(const struct writer *w, struct err *e)
-{
-	(void) w, (void) e;
-	return 0;
-}
-
 typedef int part_fn(const struct writer *w, struct err *e);
 
+/* The file: a line for each rank, or what `file` writes. The environment: the path, then what `env` writes. */
 static const struct format {
 	const char *name;
-	part_fn *file, *env;
+	const char *rank, *host, *slot;	/* what precedes the rank (NULL: not written), the host and the leaves */
+	part_fn *file;
+	const char *path;
+	part_fn *env;
 	bool numbers;
 } formats[] = {
-	{ "plain", plain_file, no_env, false },
-	{ "openmpi", openmpi_file, openmpi_env, false },
-	{ "openmpi-seq", openmpi_seq_file, openmpi_seq_env, false },
-	{ "openmpi5", openmpi_file, no_env, false },
-	{ "mpich", hydra_file, hydra_env, true },
-	{ "intelmpi", intel_file, intel_env, true },
-	{ "mvapich2", mvapich_file, mvapich_env, true },
-	{ "cray", cray_file, cray_env, false },
-	{ "srun", srun_file, srun_env, false },
+	{ "plain", .rank = "", .host = " ", .slot = " " },
+	{ "openmpi", .rank = "rank ", .host = "=", .slot = " slot=", .path = "OMPI_MCA_rmaps_rank_file_path=" },
+	/* The sequential mapper reads one rank after another from its host file, each with the cores to bind to. */
+	{ "openmpi-seq", .host = "", .slot = " ",
+	  .path = "OMPI_MCA_rmaps_base_mapping_policy=seq\nOMPI_MCA_orte_default_hostfile=" },
+	{ "openmpi5", .rank = "rank ", .host = "=", .slot = " slot=" },
+	{ "mpich", .file = hydra_file, .path = "HYDRA_HOST_FILE=", .numbers = true },
+	{ "intelmpi", .file = intel_file, .env = intel_env, .numbers = true },
+	{ "mvapich2", .file = mvapich_file, .path = "HYDRA_HOST_FILE=", .env = mvapich_env, .numbers = true },
+	{ "cray", .file = cray_file, .path = "MPICH_RANK_REORDER_METHOD=3\nMPICH_RANK_REORDER_FILE=" },
+	{ "srun", .file = srun_file, .env = srun_env },
 };
 
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))
@@ -555,14 +461,10 @@ static int check_numbers(const struct format *f, const struct places *p, struct 
 }
 
 /* Removes a part that was begun but not completed. */
-static int write_part(const struct format *f, part_fn *part, const struct writer *w, struct err *e)
+static int part_end(const struct writer *w, const struct format *f, size_t before, int rc, struct err *e)
 {
-	size_t len = w->out->len;
-
-	if (check_numbers(f, w->places, e))
-		return -1;
-	if (part(w, e)) {
-		w->out->len = len;
+	if (rc) {
+		w->out->len = before;
 		return err_within(e, "%s", f->name);
 	}
 	return w->out->failed ? err_set(e, "rank file: out of memory") : 0;
@@ -572,8 +474,17 @@ int rankfile_write(const char *format, const struct places *p, const struct mapp
 {
 	const struct format *f = format_find(format);
 	struct writer w = { .places = p, .mapping = m, .out = out };
+	size_t before = out->len;
 
-	return f ? write_part(f, f->file, &w, e) : rankfile_check(format, e);
+	if (!f || check_numbers(f, p, e))
+		return f ? -1 : rankfile_check(format, e);
+	for (unsigned r = 0; !f->file && r < m->ranks; r++) {
+		if (f->rank)
+			buf_printf(out, "%s%u", f->rank, r);
+		buf_printf(out, "%s%s%s", f->host, host_of(&w, r), f->slot);
+		leaves_write(&w, r);
+	}
+	return part_end(&w, f, before, f->file ? f->file(&w, e) : 0, e);
 }
 
 int rankfile_env(const char *format, const struct places *p, const struct mapping *m, const char *path, struct buf *out,
@@ -581,6 +492,11 @@ int rankfile_env(const char *format, const struct places *p, const struct mappin
 {
 	const struct format *f = format_find(format);
 	struct writer w = { .places = p, .mapping = m, .path = path, .out = out };
+	size_t before = out->len;
 
-	return f ? write_part(f, f->env, &w, e) : rankfile_check(format, e);
+	if (!f || check_numbers(f, p, e))
+		return f ? -1 : rankfile_check(format, e);
+	if (f->path)
+		buf_printf(out, "%s%s\n", f->path, path);
+	return part_end(&w, f, before, f->env ? f->env(&w, e) : 0, e);
 }
