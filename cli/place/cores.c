@@ -31,24 +31,18 @@ int cores_load(uint32_t id, job_info_msg_t **out)
 #endif
 }
 
-static const job_info_t *record_of(const job_info_msg_t *m, uint32_t id)
-{
-	for (uint32_t i = 0; i < m->record_count; i++)
-		if (m->job_array[i].job_id == id)
-			return &m->job_array[i];
-	return NULL;
-}
-
 int cores_job(uint32_t id, int (*with)(void *data, const job_info_t *job, struct err *e), void *data, struct err *e)
 {
 	job_info_msg_t *m = NULL;
-	const job_info_t *job;
+	const job_info_t *job = NULL;
 	int rc;
 
 	slurm_init(NULL);
 	if (cores_load(id, &m))
 		return err_set(e, "job %u: %s", id, slurm_strerror(errno));
-	job = record_of(m, id);
+	for (uint32_t i = 0; !job && i < m->record_count; i++)
+		if (m->job_array[i].job_id == id)
+			job = &m->job_array[i];
 	rc = job ? with(data, job, e) : err_set(e, "slurmctld does not know this job");
 	slurm_free_job_info_msg(m);
 	return rc ? err_within(e, "job %u", id) : 0;
@@ -66,14 +60,6 @@ static void list_bits(struct buf *out, const bitstr_t *bits, uint32_t first, uin
 		if (i > from)
 			buf_printf(out, "-%u", i);
 	}
-}
-
-static int host_cores(const job_resources_t *r, uint32_t first, uint32_t count, struct buf *out, struct err *e)
-{
-	if ((uint64_t) first + count > (uint64_t) bit_size(r->core_bitmap))
-		return err_set(e, "Slurm's record of the job has fewer cores than its nodes");
-	list_bits(out, r->core_bitmap, first, count);
-	return out->failed ? err_set(e, "out of memory") : 0;
 }
 
 /*
@@ -106,11 +92,15 @@ int cores_each(const job_info_t *job,
 		uint32_t count = r->sockets_per_node[kind] * r->cores_per_socket[kind];
 		struct buf cores = {0};
 
-		if ((rc = host_cores(r, first, count, &cores, e)) == 0)
+		if ((uint64_t) first + count > (uint64_t) bit_size(r->core_bitmap))
+			rc = err_set(e, "%s: Slurm's record of the job has fewer cores than its nodes", host);
+		else
+			list_bits(&cores, r->core_bitmap, first, count);
+		if (cores.failed)
+			rc = err_set(e, "%s: out of memory", host);
+		if (rc == 0)
 			rc = each(data, host, cores.len ? cores.data : "",
 				  host_threads(job, i, bit_set_count_range(r->core_bitmap, first, first + count)), e);
-		else
-			err_within(e, "%s", host);
 		buf_free(&cores);
 		free(host);
 		first += count;

@@ -109,19 +109,6 @@ static unsigned count_ranks(const struct matrix_files *files, unsigned ranks)
 	return n;
 }
 
-static void warn_missing(const char *folder, const struct matrix_files *files, unsigned ranks)
-{
-	unsigned recorded = count_ranks(files, ranks);
-	size_t left_out = 0;
-
-	for (size_t i = 0; i < files->n; i++)
-		left_out += !files->used[i];
-	if (left_out)
-		log_warning("%s: ignored %zu files of smaller runs", folder, left_out);
-	if (recorded < ranks)
-		log_warning("%s: only %u of %u ranks have a file", folder, recorded, ranks);
-}
-
 static struct matrix *read_folder(const char *folder, struct err *e)
 {
 	struct matrix_files files = { .largest = true };
@@ -130,39 +117,23 @@ static struct matrix *read_folder(const char *folder, struct err *e)
 	files.path = folder_paths(folder, &files.n, e);
 	if (files.path && !(files.used = calloc(files.n, sizeof(*files.used))))
 		err_set(e, "%s: out of memory", folder);
-	else if (files.path && (m = matrix_sum(&files, e)))
-		warn_missing(folder, &files, m->ranks);
+	else if (files.path && (m = matrix_sum(&files, e))) {
+		unsigned recorded = count_ranks(&files, m->ranks);
+		size_t left_out = 0;
+
+		for (size_t i = 0; i < files.n; i++)
+			left_out += !files.used[i];
+		if (left_out)
+			log_warning("%s: ignored %zu file%s of smaller runs", folder, left_out,
+				    left_out == 1 ? "" : "s");
+		if (recorded < m->ranks)
+			log_warning("%s: only %u of %u ranks have a file", folder, recorded, m->ranks);
+	}
 	for (size_t i = 0; i < files.n; i++)
 		free(files.path[i]);
 	free(files.path);
 	free(files.used);
 	return m;
-}
-
-static struct matrix *matrix_load(const struct args *a, struct err *e)
-{
-	struct matrix_files files = { .path = a->files.list, .n = a->files.n };
-	struct stat st;
-
-	if (a->rule)
-		return matrix_rule_make(a->rule, a->seed, e);
-	if (files.n == 1 && !stat(files.path[0], &st) && S_ISDIR(st.st_mode))
-		return read_folder(files.path[0], e);
-	return matrix_sum(&files, e);
-}
-
-static int write_matrix(const struct args *a, const struct matrix *m, struct err *e)
-{
-	struct buf out = {0};
-	double scale = 1;
-	int rc = matrix_write(m, a->format, &out, &scale, e);
-
-	if (rc == 0)
-		rc = cmd_write(a->output, &out, e);
-	if (rc == 0 && scale != 1)
-		log_warning("weights are divided by %.15g, because Scotch's are 31-bit integers", scale);
-	buf_free(&out);
-	return rc;
 }
 
 /* --- --info --- */
@@ -195,20 +166,6 @@ static void keep_heaviest(struct summary *s, struct pair p)
 	s->nheaviest += s->nheaviest < HEAVIEST;
 }
 
-static void matrix_summarise(const struct matrix *m, struct summary *s)
-{
-	*s = (struct summary){ .pairs = m->row[m->ranks] / 2 };
-	for (unsigned r = 0; r < m->ranks; r++) {
-		if (m->row[r + 1] - m->row[r] > s->most_partners)
-			s->most_partners = m->row[r + 1] - m->row[r];
-		for (size_t i = m->row[r]; i < m->row[r + 1]; i++)
-			if (m->adj[i] > r) {
-				s->bytes += m->weight[i];
-				keep_heaviest(s, (struct pair){ r, m->adj[i], m->weight[i] });
-			}
-	}
-}
-
 static int info_print_text(const struct matrix *m, const struct summary *s, FILE *out, struct err *e)
 {
 	fprintf(out, "ranks      %u\n", m->ranks);
@@ -238,25 +195,52 @@ static int info_print_json(const struct matrix *m, const struct summary *s, FILE
 
 static int matrix_print_info(const struct matrix *m, bool json, struct err *e)
 {
-	struct summary s;
+	struct summary s = { .pairs = m->row[m->ranks] / 2 };
 
-	matrix_summarise(m, &s);
+	for (unsigned r = 0; r < m->ranks; r++) {
+		if (m->row[r + 1] - m->row[r] > s.most_partners)
+			s.most_partners = m->row[r + 1] - m->row[r];
+		for (size_t i = m->row[r]; i < m->row[r + 1]; i++)
+			if (m->adj[i] > r) {
+				s.bytes += m->weight[i];
+				keep_heaviest(&s, (struct pair){ r, m->adj[i], m->weight[i] });
+			}
+	}
 	return (json ? info_print_json : info_print_text)(m, &s, stdout, e);
 }
 
 int cmd_matrix(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = { .format = "mm", .seed = 1 };
+	struct matrix_files files;
 	struct matrix *m;
+	struct buf out = {0};
+	struct stat st;
+	double scale = 1;
 	int rc = 0;
 
-	if (cmd_parse(c, &syntax, &a, argc, argv, e) || !(m = matrix_load(&a, e)))
+	if (cmd_parse(c, &syntax, &a, argc, argv, e))
+		return -1;
+	files = (struct matrix_files){ .path = a.files.list, .n = a.files.n };
+	if (a.rule)
+		m = matrix_rule_make(a.rule, a.seed, e);
+	else if (files.n == 1 && !stat(files.path[0], &st) && S_ISDIR(st.st_mode))
+		m = read_folder(files.path[0], e);
+	else
+		m = matrix_sum(&files, e);
+	if (!m)
 		return -1;
 	a.info |= c->json;
 	if (a.info)
 		rc = matrix_print_info(m, c->json, e);
-	if (rc == 0 && (a.output || !a.info))
-		rc = write_matrix(&a, m, e);
+	if (rc == 0 && (a.output || !a.info)) {
+		rc = matrix_write(m, a.format, &out, &scale, e);
+		if (rc == 0)
+			rc = cmd_write(a.output, &out, e);
+		if (rc == 0 && scale != 1)
+			log_warning("weights are divided by %.15g, because Scotch's are 31-bit integers", scale);
+	}
+	buf_free(&out);
 	matrix_free(m);
 	return rc;
 }
