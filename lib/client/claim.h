@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 
+#define CLAIM_KEY 33		/* bytes of a key of 128 bits in lower-case hexadecimal, with its NUL */
 #define CLAIM_BOOT_ID 37	/* bytes of a boot ID, with its NUL */
 
 /*
@@ -23,6 +24,7 @@ struct claim {
 	uint64_t seq;		/* grows with each attempt of a boot */
 	uint64_t length;	/* bytes of the document, uncompressed */
 	char sha256[HASH_HEX];	/* of the document, uncompressed */
+	char key[CLAIM_KEY];	/* of an export: with which the acknowledgement is to be authenticated; or empty */
 };
 
 #define CLAIM_MAX 512	/* bytes as text, the NUL too */
@@ -42,6 +44,16 @@ int claim_write(const struct claim *c, char text[static CLAIM_MAX]);
 
 /* Only the spelling that claim_write has is read, and no claim of another version. 0, or -1 with *out untouched. */
 int claim_parse(const char *text, struct claim *out);
+
+/*
+ * The acknowledgement of an export whose claim has a key, in the place of a munge credential, which costs munged as much
+ * as the export's own: HMAC-SHA256 (RFC 2104) over the claim with the purpose CLAIM_ACK. munge encrypts the key with the
+ * export's claim for the registry's user, so that whoever could forge this could sign as that user, too. 0, or -1 when
+ * the claim is none.
+ */
+#define CLAIM_MAC_SCHEME "hmac-sha256 "
+#define CLAIM_MAC (sizeof(CLAIM_MAC_SCHEME) - 1 + HASH_HEX)
+int claim_ack(const struct claim *c, char out[static CLAIM_MAC]);
 
 /* The id of this boot, from the kernel. 0 or -1. */
 int claim_boot_id(char out[static CLAIM_BOOT_ID], struct err *e);

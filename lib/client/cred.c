@@ -39,7 +39,8 @@ char *cred_sign(const struct claim *c, uid_t reader, const char *socket, struct 
 		return NULL;
 	}
 	if ((ctx = context_new(socket)) &&
-	    (rc = munge_ctx_set(ctx, MUNGE_OPT_UID_RESTRICTION, reader)) == EMUNGE_SUCCESS)
+	    (rc = munge_ctx_set(ctx, MUNGE_OPT_UID_RESTRICTION, reader)) == EMUNGE_SUCCESS &&
+	    (!*c->key || (rc = munge_ctx_set(ctx, MUNGE_OPT_CIPHER_TYPE, MUNGE_CIPHER_AES128)) == EMUNGE_SUCCESS))
 		rc = munge_encode(&cred, ctx, text, strlen(text));
 	if (rc != EMUNGE_SUCCESS) {
 		err_set(e, "munge cannot sign: %s%s", munge_reason(ctx, rc), rc == EMUNGE_SOCKET ?

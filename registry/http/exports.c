@@ -3,8 +3,9 @@
 #include "handlers.h"
 
 #include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <strings.h>
 
 #include "base/log.h"
@@ -16,15 +17,12 @@
 #include "delta/pack.h"
 #include "upkeep/upkeep.h"
 
-#define EXPORTS_NICE 5
 #define DUPLICATE_SECONDS 1
 /* of a document, when the node turns out to be in another class or the base was deleted */
 #define ENCODE_ATTEMPTS 4
 
 int export_admit(struct call *c)
 {
-	/* Lowers this thread, which serves one connection: exports yield to reads while a cluster boots. */
-	setpriority(PRIO_PROCESS, 0, EXPORTS_NICE);
 	if (call_check_credential(c))
 		return -1;
 	if (c->signer != 0)
@@ -32,6 +30,9 @@ int export_admit(struct call *c)
 				 (unsigned) c->signer);
 	if (strcmp(c->claim.node, c->node))
 		return call_fail(c, 403, "%s: the credential was signed for node %s", c->node, c->claim.node);
+	if (!*c->claim.key)
+		return call_fail(c, 401, "%s: the credential has no key for the acknowledgement: topiaryd and topiary-agent"
+					 " must be of the same release", c->node);
 	if (call_check_length(c, CANON_MAX_BYTES))
 		return -1;
 	if (c->claim.seq > INT64_MAX)
@@ -56,8 +57,8 @@ int export_admit_zstd(struct call *c)
 static void receipt_reply(struct call *c, const struct commit_receipt *r)
 {
 	const struct claim *k = &c->claim;
-	struct claim ack = *k;
-	struct err e;
+	struct claim as_signed = *k;
+	struct buf text = {0};
 
 	if (r->moved)
 		publisher_request(c->service->publisher);
@@ -66,11 +67,9 @@ static void receipt_reply(struct call *c, const struct commit_receipt *r)
 	if (!strcmp(r->stored, "patch"))
 		upkeep_notify_patch(c->service->upkeep);
 	/* Already stored: an agent without an acknowledgement repeats the request, and its document is known then. */
-	memcpy(ack.purpose, CLAIM_ACK, sizeof(CLAIM_ACK));
-	memcpy(ack.node, c->signed_name, sizeof(ack.node));
-	c->reply.ack = cred_sign(&ack, c->signer, c->service->settings.munge_socket, &e);
-	if (!c->reply.ack) {
-		call_fail(c, 503, "%s: %s", c->node, e.text);
+	memcpy(as_signed.node, c->signed_name, sizeof(as_signed.node));
+	if (claim_ack(&as_signed, c->reply.ack)) {
+		call_fail(c, 503, "%s: the acknowledgement cannot be computed", c->node);
 		return;
 	}
 	if (!strcmp(r->stored, "known"))
@@ -78,11 +77,10 @@ static void receipt_reply(struct call *c, const struct commit_receipt *r)
 	else
 		log_info("%s: shape %s, stored as %s, %zu of %zu bytes%s", c->node, r->shape, r->stored,
 			 r->stored_bytes, r->xml_bytes, r->drifted ? "; new drift from its class" : "");
-	call_json(c, 200, json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:I, s:I}", "node", k->node, "boot_id", k->boot_id,
-				    "seq", (json_int_t) k->seq, "sha256", k->sha256, "shape", r->shape, "stored",
-					    r->stored,
-				    "stored_bytes", (json_int_t) r->stored_bytes, "xml_bytes",
-					    (json_int_t) r->xml_bytes));
+	buf_printf(&text, "{\"node\":\"%s\",\"boot_id\":\"%s\",\"seq\":%" PRIu64 ",\"sha256\":\"%s\",\"shape\":\"%s\""
+		   ",\"stored\":\"%s\",\"stored_bytes\":%zu,\"xml_bytes\":%zu}\n", k->node, k->boot_id, k->seq, k->sha256,
+		   r->shape, r->stored, r->stored_bytes, r->xml_bytes);
+	call_body(c, "application/json", &text);
 }
 
 /* The agent continues from the last sequence number, whatever its clock says. */
@@ -107,18 +105,45 @@ static int fail_quota(struct call *c)
 	return -1;
 }
 
-static void reply_result(struct call *c, enum commit_result rc, const struct commit_receipt *r, const struct err *e)
+/* An export from its request to its reply; some of its work is a worker's, some the committer's. */
+struct export {
+	struct pending_export commit;
+	struct call *call;
+	char host[INET6_ADDRSTRLEN];
+	unsigned attempts;
+	struct encoded encoded;
+	struct buf xml;		/* decompressed */
+	size_t held;		/* bytes acquired for it from the budget of documents */
+};
+
+static void export_free(struct export *x)
 {
-	switch (rc) {
+	server_budget_release(&x->call->service->documents, x->held);
+	buf_free(&x->xml);
+	encoded_free(&x->encoded);
+	free(x);
+}
+
+static void export_finish(struct export *x)
+{
+	struct call *c = x->call;
+
+	export_free(x);
+	c->done(c);
+}
+
+static void reply_result(struct call *c, const struct pending_export *d)
+{
+	switch (d->result) {
 	case COMMIT_OK:
-		receipt_reply(c, r);
+		receipt_reply(c, &d->receipt);
 		break;
 	case COMMIT_ABSENT:
 		call_json(c, 202, json_pack("{s:s, s:i}", "send", "topology", "spread",
 					    (int) gate_window(c->service->gate)));
 		break;
 	case COMMIT_STALE:
-		reply_stale(c, r->last);
+		reply_stale(c, d->receipt.last);
 		break;
 	case COMMIT_QUOTA:
 		fail_quota(c);
@@ -128,29 +153,53 @@ static void reply_result(struct call *c, enum commit_result rc, const struct com
 		call_fail(c, 503, "%s: its class or base is being changed; retry", c->node);
 		break;
 	case COMMIT_FAILED:
-		call_fail(c, 503, "%s: %s", c->node, e->text);
+		call_fail(c, 503, "%s: %s", c->node, d->err.text);
 		break;
 	}
 }
 
-void export_boot(struct call *c)
+static struct export *export_of(struct pending_export *d)
 {
-	char host[INET6_ADDRSTRLEN];
-	struct commit_receipt r;
-	struct err e;
-	enum commit_result rc = commit_export(c->service->committer, &c->claim, peer_host(c, host), NULL, &r, &e);
-
-	reply_result(c, rc, &r, &e);
+	return (struct export *) ((char *) d - offsetof(struct export, commit));
 }
 
-static int export_encode(struct call *c, int class, const struct buf *xml, struct encoded *out)
+static void boot_done(struct pending_export *d)
+{
+	reply_result(export_of(d)->call, d);
+	export_finish(export_of(d));
+}
+
+/* NULL with the request finished. */
+static struct export *export_new(struct call *c, void (*done)(struct pending_export *))
+{
+	struct export *x = calloc(1, sizeof(*x));
+
+	if (!x) {
+		call_fail(c, 503, "%s: out of memory", c->node);
+		c->done(c);
+		return NULL;
+	}
+	x->call = c;
+	x->commit = (struct pending_export){ .claim = &c->claim, .host = peer_host(c, x->host), .done = done };
+	return x;
+}
+
+void export_boot(struct call *c)
+{
+	struct export *x = export_new(c, boot_done);
+
+	if (x)
+		commit_export(c->service->committer, &x->commit);
+}
+
+static int export_encode(struct export *x)
 {
 	static const unsigned status[] = { [ENCODE_REFUSED] = 422, [ENCODE_FAILED] = 503 };
+	struct call *c = x->call;
 	const struct service *s = c->service;
-	char host[INET6_ADDRSTRLEN];
 	struct err e;
-	enum encode_result rc = encode_document(&s->settings, s->bases, s->pool, s->parser, c->node, peer_host(c, host),
-						class, xml, out, &e);
+	enum encode_result rc = encode_document(&s->settings, s->bases, s->pool, s->parser, c->node, x->commit.host,
+						x->commit.receipt.class, &x->xml, &x->encoded, &e);
 
 	if (rc == ENCODE_OK)
 		return 0;
@@ -179,43 +228,26 @@ static int enter_gate(struct call *c, struct gate_slot *t)
 	return call_fail(c, 503, "%s: too many documents are being processed; try again later", c->node);
 }
 
-/* The decompressed document of an export. */
-struct document {
-	struct buf xml;
-	size_t held;	/* bytes acquired from the budget of documents */
-};
-
 /*
- * While the export waits for its transaction, the document is kept for another attempt within a budget: any number of
- * exports may wait there, outside the gate.
+ * In a slot of the gate, decompressed first unless it is held: 0, or -1 with the reply filled. While the export waits
+ * for its transaction, the document is kept for another attempt within a budget: any number of exports may wait there,
+ * outside the gate.
  */
-static void document_retain(struct call *c, struct document *d)
+static int read_and_encode(struct export *x)
 {
-	if (!d->held && server_budget_acquire(&c->service->documents, d->xml.len))
-		d->held = d->xml.len;
-	if (!d->held)
-		buf_free(&d->xml);
-}
-
-static void document_free(struct call *c, struct document *d)
-{
-	server_budget_release(&c->service->documents, d->held);
-	buf_free(&d->xml);
-}
-
-/* Encode the document, decompressed first unless it is held, in a slot of the gate. 0, or -1 with the reply filled. */
-static int read_and_encode(struct call *c, int class, struct document *d, struct encoded *out)
-{
-	char host[INET6_ADDRSTRLEN];
+	struct call *c = x->call;
 	struct gate_slot slot;
 	int rc;
 
 	if (enter_gate(c, &slot))
 		return -1;
-	rc = (!d->held && call_body_text(c, &d->xml)) || export_encode(c, class, &d->xml, out) ? -1 : 0;
-	document_retain(c, d);
+	rc = (!x->held && call_body_text(c, &x->xml)) || export_encode(x) ? -1 : 0;
+	if (!x->held && server_budget_acquire(&c->service->documents, x->xml.len))
+		x->held = x->xml.len;
+	if (!x->held)
+		buf_free(&x->xml);
 	if (c->reply.status == 422)
-		gate_refused(c->service->gate, peer_host(c, host) ?: c->node);
+		gate_refused(c->service->gate, x->commit.host ?: c->node);
 	gate_leave(c->service->gate, &slot);
 	return rc;
 }
@@ -231,25 +263,36 @@ static void revalidate_bases(struct call *c)
 	db_release(s->pool, db);
 }
 
+/* In a worker. */
+static void encode_and_commit(struct call *c)
+{
+	struct export *x = c->state;
+
+	if (x->commit.result == COMMIT_GONE && x->attempts)
+		revalidate_bases(c);
+	x->attempts++;
+	x->commit.encoded = &x->encoded;
+	if (read_and_encode(x))
+		export_finish(x);
+	else
+		commit_export(c->service->committer, &x->commit);
+}
+
+static void topology_done(struct pending_export *d)
+{
+	struct export *x = export_of(d);
+
+	if ((d->result == COMMIT_CLASS || d->result == COMMIT_GONE) && x->attempts < ENCODE_ATTEMPTS) {
+		encoded_free(&x->encoded);
+		if (x->call->run(x->call, encode_and_commit))
+			return;
+	}
+	reply_result(x->call, d);
+	export_finish(x);
+}
+
 void export_topology(struct call *c)
 {
-	enum commit_result rc = COMMIT_CLASS;
-	struct document document = {0};
-	struct commit_receipt r = {0};
-	char host[INET6_ADDRSTRLEN];
-	struct err e;
-
-	for (int i = 0; i < ENCODE_ATTEMPTS && (rc == COMMIT_CLASS || rc == COMMIT_GONE); i++) {
-		struct encoded encoded = {0};
-
-		if (read_and_encode(c, r.class, &document, &encoded))
-			goto done;
-		rc = commit_export(c->service->committer, &c->claim, peer_host(c, host), &encoded, &r, &e);
-		if (rc == COMMIT_GONE)
-			revalidate_bases(c);
-		encoded_free(&encoded);
-	}
-	reply_result(c, rc, &r, &e);
-done:
-	document_free(c, &document);
+	if ((c->state = export_new(c, topology_done)))
+		encode_and_commit(c);
 }

@@ -14,6 +14,7 @@
 
 int export_admit(struct call *c);
 int export_admit_zstd(struct call *c);
+/* These finish their requests themselves (struct call). */
 void export_boot(struct call *c);
 void export_topology(struct call *c);
 

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ETAG_DIGITS 32
-
 /* Is the entity tag in an If-None-Match list, by weak comparison? */
 static bool list_has(const char *list, const char *tag)
 {
@@ -33,37 +31,36 @@ static void add_header(struct MHD_Response *m, const char *name, const char *val
 		MHD_add_response_header(m, name, value);
 }
 
-/* A client that has this entity already gets no body. */
-static void set_etag(struct call *c, char etag[static ETAG_DIGITS + 3])
+void reply_set_etag(struct call *c)
 {
 	struct call_reply *r = &c->reply;
 	char sha256[HASH_HEX];
 
+	if (r->status != 200)
+		return;
 	hash_hex(r->body.data, r->body.len, sha256);
-	snprintf(etag, ETAG_DIGITS + 3, "\"%.*s\"", ETAG_DIGITS, sha256);
-	if (!c->if_none_match || !list_has(c->if_none_match, etag))
+	snprintf(r->etag, sizeof(r->etag), "\"%.*s\"", ETAG_DIGITS, sha256);
+	if (!c->if_none_match || !list_has(c->if_none_match, r->etag))
 		return;
 	buf_free(&r->body);
 	r->status = 304;
 	r->type = NULL;
 }
 
-enum MHD_Result reply_send(struct MHD_Connection *conn, struct call *c, bool read)
+enum MHD_Result reply_send(struct MHD_Connection *conn, struct call *c)
 {
 	struct call_reply *r = &c->reply;
-	char etag[ETAG_DIGITS + 3] = "", retry[16] = "";
+	char retry[16] = "";
 	struct MHD_Response *m;
 	enum MHD_Result rc;
 
-	if (read && r->status == 200)
-		set_etag(c, etag);
 	if (r->retry_after)
 		snprintf(retry, sizeof(retry), "%u", r->retry_after);
 	if (!(m = MHD_create_response_from_buffer(r->body.len, r->body.data, MHD_RESPMEM_MUST_FREE)))
 		return MHD_NO;
 	r->body = (struct buf){0};
 	add_header(m, MHD_HTTP_HEADER_CONTENT_TYPE, r->type);
-	add_header(m, MHD_HTTP_HEADER_ETAG, etag);
+	add_header(m, MHD_HTTP_HEADER_ETAG, r->etag);
 	add_header(m, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
 	add_header(m, MHD_HTTP_HEADER_RETRY_AFTER, retry);
 	add_header(m, MHD_HTTP_HEADER_ALLOW, r->allow);

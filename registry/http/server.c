@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <microhttpd.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -21,15 +22,18 @@
 #include "metrics.h"
 #include "peer.h"
 #include "handlers.h"
+#include "workers.h"
 
 /* beyond CONNECTIONS (deadline.h): health checks are answered, other requests get 503 */
 #define SPARE_CONNECTIONS 128
 #define DESCRIPTORS (2 * CONNECTIONS)
-/* for one node, and as many for lists: most wait for PostgreSQL, each with a thread */
+/* for one node, and as many for lists: most wait for PostgreSQL, each with a thread (workers.h) */
 #define READS_AT_ONCE 64
 #define CHECKS_AT_ONCE 16	/* of health */
 #define SMALL_REPLY (64u << 10)	/* bytes; smaller replies are not counted */
 #define BODY_SHARE 4	/* of BodyMemory one address has at most one part in so many: a slow sender takes no other's */
+#define EXPORTS_NICE 5	/* exports yield to reads while a cluster boots */
+#define TLS_THREADS 4	/* at most; without TLS one is enough for all connections */
 #define IDLE_SECONDS 15
 #define END_IDLE 0.5		/* seconds: a client that has just read a reply may be sending its next request */
 #define END_HANDSHAKE_MS 200	/* in which the last clients that connect have done so */
@@ -44,6 +48,7 @@ struct server {
 	struct MHD_Daemon *daemon;
 	struct service *service;
 	struct deadlines *deadlines;
+	struct workers *exports, *others;	/* what waits for anything but the client */
 	struct server_budget reads, lists, checks;	/* requests in progress */
 	struct tls {
 		struct buf certificate, key;	/* PEM; both empty without TLS */
@@ -52,15 +57,28 @@ struct server {
 	atomic_uint handed;	/* connections that libmicrohttpd has begun to serve, some time after it has them */
 };
 
-/* A request between libmicrohttpd's calls of on_request. */
+/*
+ * Notes
+ *
+ * A request belongs to one thread at a time: to libmicrohttpd's, which reads and writes all sockets and never waits for
+ * anything else, or, while its connection is suspended, to the worker that admits or handles it. A request without a
+ * body is admitted and handled in one go; a body is read only once its sender was admitted. libmicrohttpd calls
+ * on_request again when a connection is resumed, at the same place of the request: the stage says what comes next.
+ */
+enum stage { STAGE_NEW, STAGE_ADMITTED, STAGE_BODY, STAGE_HANDLED };
+
 struct pending {
-	bool begun, odd_path;
+	struct server *server;
+	struct MHD_Connection *conn;
+	struct deadline *deadline;
+	enum stage stage;
+	struct worker_job job;
+	bool odd_path, admitted;
 	bool at_once;			/* refused; the rest of its body is not awaited */
 	const struct route *route;	/* NULL once it is refused */
 	int counted;			/* the route's number in the metrics */
 	double began;			/* in clock_now */
 	size_t body_held, reply_held;	/* acquired from the budgets */
-	struct server_budget *room;		/* the budget of requests in progress, or NULL */
 	struct call call;
 };
 
@@ -72,6 +90,11 @@ static const char *request_header(struct MHD_Connection *conn, const char *name)
 static struct deadline *deadline_of(struct MHD_Connection *conn)
 {
 	return MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+static bool is_export(const struct route *r)
+{
+	return r->purpose && !strcmp(r->purpose, CLAIM_EXPORT);
 }
 
 struct param_scan {
@@ -107,19 +130,26 @@ static enum MHD_Result count_length(void *user, enum MHD_ValueKind kind, const c
 	return MHD_YES;
 }
 
-/*
- * The body's bytes are acquired before any is read; a body without a length counts as the longest allowed. Two headers
- * of its length may contradict each other (RFC 9112, section 6.3).
- */
-static int reserve_body(struct server *s, struct pending *p, struct MHD_Connection *conn, size_t max)
+/* A body without a length counts as the longest allowed. */
+static unsigned long long body_length(struct MHD_Connection *conn, size_t max)
 {
 	const char *length = request_header(conn, MHD_HTTP_HEADER_CONTENT_LENGTH);
-	unsigned long long n = length ? strtoull(length, NULL, 10) :
-			       request_header(conn, MHD_HTTP_HEADER_TRANSFER_ENCODING) ? max : 0;
+
+	return length ? strtoull(length, NULL, 10) : request_header(conn, MHD_HTTP_HEADER_TRANSFER_ENCODING) ? max : 0;
+}
+
+/*
+ * The body's bytes are acquired before any is read. Two headers of its length may contradict each other (RFC 9112,
+ * section 6.3).
+ */
+static int reserve_body(struct pending *p, size_t max)
+{
+	struct server *s = p->server;
+	unsigned long long n = body_length(p->conn, max);
 	struct call *c = &p->call;
 	unsigned lengths = 0;
 
-	MHD_get_connection_values(conn, MHD_HEADER_KIND, count_length, &lengths);
+	MHD_get_connection_values(p->conn, MHD_HEADER_KIND, count_length, &lengths);
 	p->at_once = true;
 	if (lengths > 1) {
 		c->reply.close = true;
@@ -128,12 +158,12 @@ static int reserve_body(struct server *s, struct pending *p, struct MHD_Connecti
 	}
 	if (n > max)
 		return call_fail(c, 413, "%s%sthe body has %s bytes, at most %zu are allowed", c->node,
-				 *c->node ? ": " : "", length, max);
-	if (!deadline_acquire_body(s->deadlines, deadline_of(conn), n, c->service->bodies.max / BODY_SHARE))
+				 *c->node ? ": " : "", request_header(p->conn, MHD_HTTP_HEADER_CONTENT_LENGTH), max);
+	if (!deadline_acquire_body(s->deadlines, p->deadline, n, c->service->bodies.max / BODY_SHARE))
 		return call_fail(c, 503, "%s: too many documents are being received from its address; try again later",
 				 c->node);
 	if (n && !server_budget_acquire(&c->service->bodies, n)) {
-		deadline_release_body(s->deadlines, deadline_of(conn), n);
+		deadline_release_body(s->deadlines, p->deadline, n);
 		return call_fail(c, 503, "%s: too many documents are being received; try again later", c->node);
 	}
 	p->at_once = false;
@@ -142,8 +172,9 @@ static int reserve_body(struct server *s, struct pending *p, struct MHD_Connecti
 }
 
 /* Everything that is checked before the body: 0, or -1 with the reply filled. */
-static int request_admit(struct server *s, struct pending *p, struct MHD_Connection *conn, const struct route *route)
+static int request_check(struct pending *p)
 {
+	const struct route *route = p->route;
 	struct call *c = &p->call;
 
 	if (*c->node && !claim_node_valid(c->node)) {
@@ -152,47 +183,83 @@ static int request_admit(struct server *s, struct pending *p, struct MHD_Connect
 	}
 	if (route_is_node(route) && !call_node_canonical(c, c->node))
 		return call_fail(c, 400, "%s: an address or a number is not a node's name", c->node);
-	if (read_params(c, conn, route->params) || (route->admit && route->admit(c)) ||
+	if (read_params(c, p->conn, route->params) || (route->admit && route->admit(c)) ||
 	    (route->admit_peer && route->admit_peer(c)))
 		return -1;
-	return reserve_body(s, p, conn, route->body_max);
+	return reserve_body(p, route->body_max);
 }
 
-static void request_begin(struct pending *p, struct server *s, struct MHD_Connection *conn, const char *method,
-			  const char *path)
+/* In a worker. The connection of an admitted export is not closed to make room for others. */
+static void request_admit(struct pending *p)
+{
+	if (request_check(p))
+		p->route = NULL;
+	else if (is_export(p->route))
+		deadline_keep(p->server->deadlines, p->deadline, true);
+}
+
+static struct pending *pending_of(struct worker_job *job)
+{
+	return (struct pending *) ((char *) job - offsetof(struct pending, job));
+}
+
+static struct pending *pending_of_call(struct call *c)
+{
+	return (struct pending *) ((char *) c - offsetof(struct pending, call));
+}
+
+/* libmicrohttpd's thread owns the request from here on, and may have freed it. */
+static void request_done(struct call *c)
+{
+	MHD_resume_connection(pending_of_call(c)->conn);
+}
+
+static void run_next(struct worker_job *job)
+{
+	struct call *c = &pending_of(job)->call;
+
+	c->next(c);
+}
+
+static bool request_continue(struct call *c, void (*next)(struct call *c))
+{
+	struct pending *p = pending_of_call(c);
+
+	c->next = next;
+	p->job.run = run_next;
+	return workers_run(p->server->exports, &p->job);
+}
+
+static void request_begin(struct pending *p, const char *method, const char *path)
 {
 	/* One call each: later releases of the library return all connection infos in the same place. */
-	struct MHD_Daemon *daemon = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_DAEMON)->daemon;
-	const union MHD_ConnectionInfo *peer = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-	const struct route *route;
+	const union MHD_ConnectionInfo *peer = MHD_get_connection_info(p->conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	struct server *s = p->server;
 	struct call *c = &p->call;
 
-	p->begun = true;
 	p->counted = route_number(NULL);
 	c->service = s->service;
-	c->authorization = request_header(conn, MHD_HTTP_HEADER_AUTHORIZATION);
-	c->encoding = request_header(conn, MHD_HTTP_HEADER_CONTENT_ENCODING);
-	c->if_none_match = request_header(conn, MHD_HTTP_HEADER_IF_NONE_MATCH);
+	c->done = request_done;
+	c->run = request_continue;
+	c->authorization = request_header(p->conn, MHD_HTTP_HEADER_AUTHORIZATION);
+	c->encoding = request_header(p->conn, MHD_HTTP_HEADER_CONTENT_ENCODING);
+	c->if_none_match = request_header(p->conn, MHD_HTTP_HEADER_IF_NONE_MATCH);
 	c->peer = peer ? peer->client_addr : NULL;
-	c->fd = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	c->busy = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections;
+	c->fd = MHD_get_connection_info(p->conn, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	c->busy = deadlines_count(s->deadlines);
 	if (p->odd_path) {
 		call_fail(c, 400, "the path contains %%00 or %%2F, which is not allowed");
 		return;
 	}
-	if (!(route = route_find(c, method, path)))
+	if (!(p->route = route_find(c, method, path)))
 		return;
-	p->counted = route_number(route);
-	c->purpose = route->purpose;
-	if (!route_is_health(route) && deadlines_count(s->deadlines) > CONNECTIONS) {
+	p->counted = route_number(p->route);
+	c->purpose = p->route->purpose;
+	if (!route_is_health(p->route) && c->busy > CONNECTIONS) {
+		p->route = NULL;
 		p->at_once = c->reply.close = true;
 		call_fail(c, 503, "too many connections; try again later");
-		return;
 	}
-	if (request_admit(s, p, conn, route))
-		return;
-	p->route = route;
-	deadline_keep(s->deadlines, deadline_of(conn), route->purpose && !strcmp(route->purpose, CLAIM_EXPORT));
 }
 
 /* The body of a refused request is read and discarded, so that the client reads the reply. */
@@ -210,10 +277,9 @@ static void read_body(struct pending *p, const char *data, size_t *len)
 }
 
 /* Replies to slow clients share REPLY_MEMORY; a reply beyond it becomes 503. */
-static enum MHD_Result request_finish(struct server *s, struct MHD_Connection *conn, struct pending *p,
-				      const char *method,
-				      const char *path)
+static enum MHD_Result request_finish(struct pending *p, const char *method, const char *path)
 {
+	struct server *s = p->server;
 	struct call *c = &p->call;
 	size_t len = c->reply.body.len > SMALL_REPLY ? c->reply.body.len : 0;
 	double seconds;
@@ -227,8 +293,8 @@ static enum MHD_Result request_finish(struct server *s, struct MHD_Connection *c
 	metrics_observe(s->service->metrics, p->counted, c->reply.status, seconds);
 	log_debug("%s %s: status %u, %zu bytes, %.1f ms", method, path, c->reply.status, c->reply.body.len,
 		  1000 * seconds);
-	deadline_set(s->deadlines, deadline_of(conn), REQUEST_SECONDS + c->reply.body.len / REPLY_BYTES_PER_SECOND);
-	return reply_send(conn, c, p->route && !strcmp(p->route->method, "GET"));
+	deadline_set(s->deadlines, p->deadline, REQUEST_SECONDS + c->reply.body.len / REPLY_BYTES_PER_SECOND);
+	return reply_send(p->conn, c);
 }
 
 static struct server_budget *room_for(struct server *s, const struct route *r)
@@ -238,50 +304,99 @@ static struct server_budget *room_for(struct server *s, const struct route *r)
 	return route_is_health(r) ? &s->checks : strchr(r->pattern, '*') ? &s->reads : &s->lists;
 }
 
-/* Requests of one kind cannot occupy the threads of another: 0, or -1 with the reply filled. */
-static int acquire_room(struct server *s, struct pending *p)
+/*
+ * In a worker, with the whole body; finishes the request. Requests of one kind cannot occupy the connections to
+ * PostgreSQL of another.
+ */
+static void request_handle(struct pending *p)
 {
-	struct server_budget *room = room_for(s, p->route);
+	struct server_budget *room = room_for(p->server, p->route);
+	struct call *c = &p->call;
 
-	if (room && !server_budget_acquire(room, 1))
-		return call_fail(&p->call, 503, "too many reads in progress; try again later");
-	p->room = room;
-	return 0;
+	/* No client is awaited from here on: PostgreSQL and the parser have limits of their own. */
+	deadline_set(p->server->deadlines, p->deadline, 0);
+	if (c->body.failed) {
+		call_fail(c, 503, "%s: out of memory", c->node);
+	} else if (room && !server_budget_acquire(room, 1)) {
+		call_fail(c, 503, "too many reads in progress; try again later");
+	} else if (is_export(p->route)) {
+		p->route->handle(c);
+		return;
+	} else {
+		p->route->handle(c);
+		if (room)
+			server_budget_release(room, 1);
+	}
+	if (!strcmp(p->route->method, "GET"))
+		reply_set_etag(c);
+	request_done(c);
 }
 
-static void request_handle(struct server *s, struct pending *p)
+static void run_admission(struct worker_job *job)
 {
-	if (!p->route)
-		return;
-	if (p->call.body.failed)
-		call_fail(&p->call, 503, "%s: out of memory", p->call.node);
-	else if (acquire_room(s, p) == 0)
-		p->route->handle(&p->call);
-	if (p->room)
-		server_budget_release(p->room, 1);
+	struct pending *p = pending_of(job);
+
+	request_admit(p);
+	request_done(&p->call);
+}
+
+static void run_request(struct worker_job *job)
+{
+	struct pending *p = pending_of(job);
+
+	if (!p->admitted)
+		request_admit(p);
+	if (p->route)
+		request_handle(p);
+	else
+		request_done(&p->call);
+}
+
+/* on_request is called again, at this stage, when the worker has done it. */
+static enum MHD_Result hand_over(struct pending *p, enum stage next, void (*run)(struct worker_job *job))
+{
+	struct server *s = p->server;
+
+	p->stage = next;
+	p->job.run = run;
+	MHD_suspend_connection(p->conn);
+	if (!workers_run(is_export(p->route) ? s->exports : s->others, &p->job)) {
+		p->route = NULL;
+		call_fail(&p->call, 503, "no thread is available for the request; try again later");
+		request_done(&p->call);
+	}
+	return MHD_YES;
 }
 
 static enum MHD_Result on_request(void *user, struct MHD_Connection *conn, const char *path, const char *method,
 				  const char *version, const char *data, size_t *len, void **state)
 {
-	struct server *s = user;
 	struct pending *p = *state;
 
-	(void) version;
+	(void) user, (void) conn, (void) version;
 	if (!p)
 		return MHD_NO;
-	if (!p->begun) {
-		request_begin(p, s, conn, method, path);
-		return p->at_once ? request_finish(s, conn, p, method, path) : MHD_YES;
+	switch (p->stage) {
+	case STAGE_NEW:
+		request_begin(p, method, path);
+		if (p->route && body_length(conn, p->route->body_max))
+			return hand_over(p, STAGE_ADMITTED, run_admission);
+		p->stage = STAGE_BODY;
+		return p->at_once ? request_finish(p, method, path) : MHD_YES;
+	case STAGE_ADMITTED:
+		p->admitted = true;
+		p->stage = STAGE_BODY;
+		return p->at_once ? request_finish(p, method, path) : MHD_YES;
+	case STAGE_BODY:
+		if (*len) {
+			read_body(p, data, len);
+			return MHD_YES;
+		}
+		return p->route ? hand_over(p, STAGE_HANDLED, run_request) : request_finish(p, method, path);
+	case STAGE_HANDLED:
+		break;
 	}
-	if (*len) {
-		read_body(p, data, len);
-		return MHD_YES;
-	}
-	/* No client is awaited from here on: PostgreSQL and the parser have limits of their own. */
-	deadline_set(s->deadlines, deadline_of(conn), 0);
-	request_handle(s, p);
-	return request_finish(s, conn, p, method, path);
+	return request_finish(p, method, path);
 }
 
 /*
@@ -296,11 +411,14 @@ static void *on_line(void *user, const char *line, struct MHD_Connection *conn)
 
 	if (!p)
 		return NULL;
+	p->server = s;
+	p->conn = conn;
+	p->deadline = deadline_of(conn);
 	p->began = clock_now();
 	for (const char *at = line; (at = strchr(at, '%')) && at < end; at++)
 		p->odd_path |= !strncasecmp(at, "%00", 3) || !strncasecmp(at, "%2f", 3);
-	deadline_set(s->deadlines, deadline_of(conn), REQUEST_SECONDS);
-	deadline_idle(s->deadlines, deadline_of(conn), false);
+	deadline_set(s->deadlines, p->deadline, REQUEST_SECONDS);
+	deadline_idle(s->deadlines, p->deadline, false);
 	return p;
 }
 
@@ -320,7 +438,6 @@ static void on_done(void *user, struct MHD_Connection *conn, void **state, enum 
 	server_budget_release(&s->service->replies, p->reply_held);
 	buf_free(&p->call.body);
 	buf_free(&p->call.reply.body);
-	free(p->call.reply.ack);
 	free(p);
 	*state = NULL;
 }
@@ -434,17 +551,19 @@ static int tls_check(struct server *s, struct err *e)
 
 static struct MHD_Daemon *listen_mhd(struct server *s)
 {
-	const unsigned how = MHD_USE_ITC | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION |
-			     MHD_USE_POLL;
+	const unsigned how = MHD_USE_ITC | MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
 	struct tls_options options = tls_options(&s->tls);
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	bool tls = s->tls.key.data;
 
-	return MHD_start_daemon(how | (s->tls.key.data ? MHD_USE_TLS : 0), 0, NULL, NULL,
-		on_request, s, MHD_OPTION_ARRAY, options.list, MHD_OPTION_LISTEN_SOCKET, s->fd,
-			MHD_OPTION_URI_LOG_CALLBACK, on_line, s,
+	return MHD_start_daemon(how | (tls ? MHD_USE_TLS : 0), 0, NULL, NULL, on_request, s,
+		MHD_OPTION_ARRAY, options.list, MHD_OPTION_LISTEN_SOCKET, s->fd,
+		MHD_OPTION_URI_LOG_CALLBACK, on_line, s,
 		MHD_OPTION_NOTIFY_COMPLETED, on_done, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
-		MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS + SPARE_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-			IDLE_SECONDS,
-		MHD_OPTION_THREAD_STACK_SIZE, (size_t) 512 << 10, MHD_OPTION_END);
+		MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS + SPARE_CONNECTIONS,
+		MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
+		MHD_OPTION_THREAD_POOL_SIZE, tls && cpus > 1 ? cpus < TLS_THREADS ? (unsigned) cpus : TLS_THREADS : 0,
+		MHD_OPTION_END);
 }
 
 struct server *server_open(struct service *service, struct err *e)
@@ -478,6 +597,8 @@ int server_start(struct server *s, struct err *e)
 
 	if (!(s->deadlines = deadlines_start(e)))
 		return -1;
+	if (!(s->exports = workers_new(EXPORTS_NICE)) || !(s->others = workers_new(0)))
+		return err_set(e, "out of memory");
 	if (listen(s->fd, SOMAXCONN))
 		return err_set(e, "Listen=%s: %s", address, strerror(errno));
 	if (!(s->daemon = listen_mhd(s)))
@@ -533,8 +654,13 @@ void server_stop(struct server *s)
 {
 	if (!s)
 		return;
+	/* libmicrohttpd must have no suspended connection when it stops. */
+	workers_stop(s->exports);
+	workers_stop(s->others);
 	if (s->daemon)
 		MHD_stop_daemon(s->daemon);
+	workers_free(s->exports);
+	workers_free(s->others);
 	if (s->fd >= 0)
 		close(s->fd);
 	tls_free(&s->tls);

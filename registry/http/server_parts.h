@@ -35,10 +35,13 @@ const struct route *route_at(size_t i);
 size_t route_number(const struct route *r);
 
 /*
- * Queue the reply; libmicrohttpd owns its body afterwards. A successful GET carries an ETag, and is answered 304 when
- * If-None-Match names it (RFC 9110, sections 8.8.3 and 13.1.2). Called by server.c.
+ * A successful GET carries an ETag, and is answered 304 without a body when If-None-Match names it (RFC 9110, sections
+ * 8.8.3 and 13.1.2).
  */
-enum MHD_Result reply_send(struct MHD_Connection *conn, struct call *c, bool read);
+void reply_set_etag(struct call *c);
+
+/* Queue the reply; libmicrohttpd owns its body afterwards. Called by server.c. */
+enum MHD_Result reply_send(struct MHD_Connection *conn, struct call *c);
 
 /* A non-blocking socket bound to ADDRESS:PORT ([ADDRESS]:PORT for IPv6), on which listen(2) waits. -1 with an error. */
 int listen_bind(const char *address, struct err *e);

@@ -78,13 +78,15 @@ struct service {
 	sem_t parsing_reads;	/* one fewer than parser workers: exports always find one */
 };
 
+#define ETAG_DIGITS 32
 struct call_reply {
 	unsigned status;
 	const char *type;	/* a constant */
 	struct buf body;
-	char *ack;		/* Topiary-Ack, or NULL */
+	char ack[CLAIM_MAC];	/* Topiary-Ack, or empty */
 	char sha256[HASH_HEX];	/* Topiary-SHA256, or empty */
 	char allow[32];		/* Allow, or empty */
+	char etag[ETAG_DIGITS + 3];	/* with its quotes, or empty */
 	unsigned retry_after;
 	bool close;		/* the connection, too */
 };
@@ -116,6 +118,14 @@ struct call {
 	uid_t signer;
 	enum call_access reader;
 	struct buf body;
+	/*
+	 * For handlers of exports, which return before the reply is filled: done, from any thread, is then the last that they
+	 * call, and run continues in a worker: false if there is none.
+	 */
+	void (*done)(struct call *c);
+	bool (*run)(struct call *c, void (*next)(struct call *c));
+	void (*next)(struct call *c);
+	void *state;
 	struct call_reply reply;
 };
 

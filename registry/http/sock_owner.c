@@ -6,6 +6,7 @@
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -15,6 +16,11 @@
 struct request {
 	struct nlmsghdr head;
 	struct inet_diag_req_v2 body;
+};
+
+union answer {
+	struct nlmsghdr head;
+	char space[1024];
 };
 
 /* An IPv4 client of a dual-stack socket is an IPv4 socket to the kernel (RFC 4291, section 2.5.5.2). */
@@ -55,26 +61,51 @@ static bool request_make(int fd, const struct sockaddr *peer, struct request *q)
 		end_fill(peer, &q->body.sdiag_family, &q->body.id.idiag_sport, q->body.id.idiag_src);
 }
 
+/* Of all requests: a socket costs the kernel more than the question. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int diag = -1;
+
+/* 0 with the kernel's answer, or -1. The lock is held. */
+static int ask_kernel(struct request *q, union answer *out)
+{
+	static unsigned asked;
+	ssize_t n;
+
+	if (diag < 0) {
+		diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+		setsockopt(diag, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = REPLY_SECONDS },
+			   sizeof(struct timeval));
+	}
+	q->head.nlmsg_seq = ++asked;
+	if (send(diag, q, sizeof(*q), 0) != sizeof(*q))
+		goto error;
+	/* A late answer to an earlier question is skipped. */
+	do {
+		if ((n = recv(diag, out, sizeof(*out), 0)) < (ssize_t) NLMSG_LENGTH(0))
+			goto error;
+	} while (out->head.nlmsg_seq != asked);
+	return n < (ssize_t) NLMSG_LENGTH(sizeof(struct inet_diag_msg)) ? -1 : 0;
+error:
+	if (diag >= 0)
+		close(diag);
+	diag = -1;
+	return -1;
+}
+
 bool sock_owner(int fd, const struct sockaddr *peer, uid_t *uid)
 {
-	union {
-		struct nlmsghdr head;
-		char space[1024];
-	} answer;
+	union answer answer;
 	const struct inet_diag_msg *found = NLMSG_DATA(&answer.head);
 	struct request q;
-	ssize_t n = -1;
-	int s;
+	int rc;
 
-	if (!request_make(fd, peer, &q) || (s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)) < 0)
+	if (!request_make(fd, peer, &q))
 		return false;
-	setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = REPLY_SECONDS }, sizeof(struct timeval));
-	if (send(s, &q, sizeof(q), 0) == sizeof(q))
-		n = recv(s, &answer, sizeof(answer), 0);
-	close(s);
+	pthread_mutex_lock(&lock);
+	rc = ask_kernel(&q, &answer);
+	pthread_mutex_unlock(&lock);
 	/* Sockets in TIME_WAIT and orphans have no owner, although the kernel reports root. */
-	if (n < (ssize_t) NLMSG_LENGTH(sizeof(*found)) || answer.head.nlmsg_type != SOCK_DIAG_BY_FAMILY ||
-	    !found->idiag_inode ||
+	if (rc || answer.head.nlmsg_type != SOCK_DIAG_BY_FAMILY || !found->idiag_inode ||
 	    found->id.idiag_sport != q.body.id.idiag_sport || found->id.idiag_dport != q.body.id.idiag_dport)
 		return false;
 	*uid = found->idiag_uid;

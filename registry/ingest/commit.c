@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -26,20 +25,6 @@ enum export_action {
 	ACTION_REPLACE,
 	ACTION_INSERT,
 	ACTION_REPAIR,	/* same document, but what is stored of it cannot be rebuilt */
-};
-
-/* An export, from its request to its reply. */
-struct pending_export {
-	const struct claim *claim;
-	const char *host;
-	const struct encoded *encoded;
-	enum export_action action;
-	enum commit_result result;
-	struct commit_receipt receipt;
-	struct err err;
-	bool unreadable;	/* what is stored cannot be rebuilt; err has the reason */
-	sem_t done;
-	struct pending_export *next;
 };
 
 struct committer {
@@ -172,6 +157,11 @@ static bool any_export(const struct pending_export *d)
 	return true;
 }
 
+static bool has_document(const struct pending_export *d)
+{
+	return d->encoded;
+}
+
 static bool is_touched(const struct pending_export *d)
 {
 	return d->action == ACTION_TOUCH;
@@ -296,13 +286,16 @@ static void decide_known(struct db *db, const struct committer *c, struct pendin
 	}
 }
 
-/* Locks the rows, so that exports of a node are serialized. Exports and rows are both sorted by name. */
+/*
+ * Locks the rows that may be replaced, so that exports of a node are serialized. Exports and rows are both sorted by
+ * name.
+ */
 static int decide_all(struct db *db, struct batch *t, struct err *e)
 {
 	PGresult *r;
 	int row = 0;
 
-	if (query_exports(db, t, any_export, HOLD, all_columns, 1, NULL, e) ||
+	if (query_exports(db, t, has_document, HOLD, all_columns, 1, NULL, e) ||
 	    query_exports(db, t, any_export, HELD, all_columns, 1, &r, e))
 		return -1;
 	for (size_t i = 0; i < t->n; i++) {
@@ -352,12 +345,15 @@ static int decide_quota(struct db *db, const struct batch *t, const struct setti
 	" $8::int[], $9::bytea[])" \
 	" AS u(name, boot, seq, peer, sha256, layout, mark, xml_bytes, diff) JOIN layout f ON " \
 	LAYOUT_IS("u.layout", "u.mark")
-/* `seen` is updated once a boot, however often the agent asks. */
+/*
+ * `seen` is updated once a boot, however often the agent asks. The rows are not locked before, since most exports are
+ * known: the conditions hold for the row as it is when it is updated.
+ */
 #define TOUCH "UPDATE node n SET boot = u.boot, seq = u.seq, peer = u.peer," \
 	" seen = CASE WHEN n.boot = u.boot THEN n.seen" \
 	" ELSE greatest(0, ceil(extract(epoch FROM clock_timestamp() - n.since))) END" \
-	" FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::inet[]) AS u(name, boot, seq, peer)" \
-	" WHERE n.name = u.name"
+	" FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::inet[], $5::bytea[]) AS u(name, boot, seq, peer, sha256)" \
+	" WHERE n.name = u.name AND n.sha256 = u.sha256 AND (n.boot <> u.boot OR n.seq < u.seq) RETURNING n.name"
 /* clock_timestamp, since the start of the transaction may precede the one that it waited for. */
 #define REPLACE "WITH u AS (SELECT c.t, u.* FROM clock_timestamp() AS c(t), " ROWS ")," \
 	" old AS (INSERT INTO past (since, until, layout, xml_bytes, sha256, node, diff)" \
@@ -422,6 +418,20 @@ static int store_exports(struct db *db, const struct batch *t, bool (*which)(con
 	return rc;
 }
 
+static int touch_exports(struct db *db, const struct batch *t, struct err *e)
+{
+	int expected = 0, rc;
+	PGresult *r;
+
+	for (size_t i = 0; i < t->n; i++)
+		expected += is_touched(t->exports[i]);
+	if (query_exports(db, t, is_touched, TOUCH, all_columns, 5, &r, e))
+		return -1;
+	rc = expected == (r ? PQntuples(r) : 0) ? 0 : err_set(e, "another export of the same node was committed meanwhile");
+	PQclear(r);
+	return rc;
+}
+
 static int store_facts(struct db *db, const struct batch *t, struct err *e)
 {
 	for (size_t i = 0; i < t->n; i++) {
@@ -457,7 +467,7 @@ static int commit_batch(struct db *db, struct batch *t, struct err *e)
 {
 	if (db_execute(db, e, "BEGIN", 0, NULL) || decide_all(db, t, e) ||
 	    decide_quota(db, t, t->committer->settings, e) ||
-	    query_exports(db, t, is_touched, TOUCH, all_columns, 4, NULL, e) ||
+	    touch_exports(db, t, e) ||
 	    query_exports(db, t, is_unreadable, UNREADABLE, unreadable_columns, 2, NULL, e) ||
 	    store_exports(db, t, is_replaced, REPLACE, e) || store_exports(db, t, is_repaired, REPAIR, e) ||
 		    store_exports(db, t, is_inserted, INSERT, e) ||
@@ -604,34 +614,25 @@ static void *run_committer(void *user)
 		run_batch(c, &t);
 		pthread_mutex_lock(&c->lock);
 		c->counts.batches++;
-		for (size_t i = 0; i < t.n; i++) {
+		for (size_t i = 0; i < t.n; i++)
 			count_result(&c->counts, t.exports[i]);
-			sem_post(&t.exports[i]->done);
-		}
+		pthread_mutex_unlock(&c->lock);
+		for (size_t i = 0; i < t.n; i++)
+			t.exports[i]->done(t.exports[i]);
+		pthread_mutex_lock(&c->lock);
 	}
 	pthread_mutex_unlock(&c->lock);
 	return NULL;
 }
 
-enum commit_result commit_export(struct committer *c, const struct claim *claim, const char *host,
-				 const struct encoded *encoded, struct commit_receipt *out, struct err *e)
+void commit_export(struct committer *c, struct pending_export *d)
 {
-	struct pending_export d = { .claim = claim, .host = host, .encoded = encoded };
-
-	sem_init(&d.done, 0, 0);
+	d->next = NULL;
 	pthread_mutex_lock(&c->lock);
-	*c->last = &d;
-	c->last = &d.next;
+	*c->last = d;
+	c->last = &d->next;
 	pthread_cond_signal(&c->wake);
 	pthread_mutex_unlock(&c->lock);
-	while (sem_wait(&d.done))
-		;
-	sem_destroy(&d.done);
-	if (d.result == COMMIT_FAILED)
-		*e = d.err;
-	else
-		*out = d.receipt;
-	return d.result;
 }
 
 struct committer *committer_start(struct db_pool *pool, const struct settings *settings, struct bases *b,

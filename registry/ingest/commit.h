@@ -41,14 +41,27 @@ enum commit_result {
 	COMMIT_FAILED,	/* PostgreSQL failed; when the connection broke, the export may be committed all the same */
 };
 
+/* An export, from its request to its reply. The first four are the caller's; all that they point to is borrowed. */
+struct pending_export {
+	const struct claim *claim;
+	const char *host;		/* the sender's address, or NULL (peer_host) */
+	const struct encoded *encoded;	/* NULL: the node booted with its last export */
+	void (*done)(struct pending_export *d);	/* called by a thread of the committer, which it must not keep */
+	enum commit_result result;
+	struct commit_receipt receipt;	/* unless COMMIT_FAILED */
+	struct err err;			/* COMMIT_FAILED */
+	/* Internal: */
+	int action;
+	bool unreadable;	/* what is stored cannot be rebuilt; err has the reason */
+	struct pending_export *next;
+};
+
 /*
- * Store an encoded export or, when encoded is NULL, record that the node booted with its last export. host: the
- * sender's address, or NULL (peer_host). COMMIT_OK only after COMMIT, and after PostgreSQL returned the very bytes; for
+ * Store an encoded export, or record a boot, with the next batch, then call done. COMMIT_OK only after COMMIT, and after PostgreSQL returned the very bytes; for
  * an unchanged export only when the stored document can be rebuilt (store/document.h). One that cannot is recorded in
  * the table unreadable, and repaired when the same document is sent again.
  */
-enum commit_result commit_export(struct committer *c, const struct claim *claim, const char *host,
-				 const struct encoded *encoded, struct commit_receipt *out, struct err *e);
+void commit_export(struct committer *c, struct pending_export *d);
 
 /* For /metrics: since the start. */
 struct commit_counts {

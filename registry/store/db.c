@@ -203,10 +203,11 @@ enum { FSYNC, FULL_PAGE_WRITES, USED };
 	" current_setting('topiary.session', true), set_config('topiary.session', 'used', false)," \
 	" set_config('synchronous_commit'," \
 	" CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)"
+/* No statement is worth compiling: that of the baseline vote took a hundred times as long. */
 /* Not as `options` of the connection, which PgBouncer refuses; those that conninfo has win. */
 #define LIMITS "SELECT set_config(name, v.value, false) FROM (VALUES ('statement_timeout', '10s')," \
 	" ('lock_timeout', '5s'), ('idle_in_transaction_session_timeout', '30s'), ('client_min_messages', 'warning')," \
-	" ('TimeZone', 'UTC')) v(name, value) JOIN pg_settings USING (name) WHERE source <> 'client'"
+	" ('TimeZone', 'UTC'), ('jit', 'off')) v(name, value) JOIN pg_settings USING (name) WHERE source <> 'client'"
 /*
  * A server process that waits for a standby stays even when its client is gone: they would use up all connection slots.
  */

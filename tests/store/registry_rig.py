@@ -3,6 +3,7 @@
 """A private registry: PostgreSQL, munged, topiaryd, each in one folder, and the agent's part of the protocol by
 hand."""
 import hashlib
+import hmac
 import http.client
 import json
 import os
@@ -64,6 +65,7 @@ class Registry:
         self.folder.chmod(0o755)
         self.port = free_ports(1)[0]
         self.boot = str(uuid.uuid4())
+        self.key = uuid.uuid4().hex
         self.seq = time.time_ns()
         self.daemons = {}
         for name, owner in (("pg", "postgres"), ("munge", "root"), ("state", USER), ("run", "root")):
@@ -171,10 +173,16 @@ class Registry:
         return run(as_user(user, command) if user else command).decode().strip()
 
     def claim(self, node, xml, **other):
-        self.seq = max(self.seq + 1, time.time_ns())  # topiaryd takes what is signed by hand for some minutes only
+        if "seq" not in other:
+            self.seq = max(self.seq + 1, time.time_ns())  # topiaryd takes what is signed by hand for some minutes only
         fields = {"purpose": "export", "node": node, "boot": self.boot, "seq": self.seq, "length": len(xml),
-                  "sha256": hashlib.sha256(xml).hexdigest(), **other}
-        return "topiary2 {purpose} {node} {boot} {seq} {length} {sha256}".format(**fields)
+                  "sha256": hashlib.sha256(xml).hexdigest(), "key": self.key, **other}
+        return "topiary2 {purpose} {node} {boot} {seq} {length} {sha256} {key}".format(**fields).rstrip()
+
+    def acknowledgement(self, node, xml):
+        """What the registry answers to the last claim."""
+        claim = self.claim(node, xml, purpose="ack", seq=self.seq, key="")
+        return "hmac-sha256 " + hmac.digest(self.key.encode(), claim.encode(), "sha256").hex()
 
     def ask(self, node, xml, cred=None, at="127.0.0.1", **other):
         cred = cred or self.sign(self.claim(node, xml, **other))

@@ -69,11 +69,34 @@ static void knows_the_names_of_nodes(void **state)
 	(void)state;
 }
 
+/* Read as written, and acknowledged as by any HMAC-SHA256, unless the key is none. */
+static void acknowledges_with_the_claims_key(void **state)
+{
+	struct claim c = { .purpose = CLAIM_EXPORT, .node = "n1", .boot_id = BOOT, .seq = 7, .length = 3, .sha256 = SHA,
+			   .key = "000102030405060708090a0b0c0d0e0f" }, read;
+	char text[CLAIM_MAX], ack[CLAIM_MAC];
+
+	assert_int_equal(claim_write(&c, text), 0);
+	assert_string_equal(text, "topiary2 export n1 " BOOT " 7 3 " SHA " 000102030405060708090a0b0c0d0e0f");
+	assert_int_equal(claim_parse(text, &read), 0);
+	assert_memory_equal(&read, &c, sizeof(c));
+	assert_int_equal(claim_ack(&c, ack), 0);
+	assert_string_equal(ack, "hmac-sha256 d800dec674f074ec3f0bd768b71db256a31858c6aeb137ab4d5e482cfc0432ad");
+	for (const char **bad = (const char *[]){ "0", "000102030405060708090A0B0C0D0E0F", NULL }; *bad; bad++) {
+		snprintf(c.key, sizeof(c.key), "%s", *bad);
+		assert_int_equal(claim_write(&c, text), -1);
+	}
+	c.key[0] = '\0';
+	assert_int_equal(claim_ack(&c, ack), -1);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(signs_only_claims_that_are_whole),
 		cmocka_unit_test(knows_the_names_of_nodes),
+		cmocka_unit_test(acknowledges_with_the_claims_key),
 	};
 
 	return cmocka_run_group_tests_name("cred", tests, NULL, NULL);
