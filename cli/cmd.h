@@ -44,7 +44,6 @@ int cmd_record(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_top(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_trace(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_advise(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_job(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_memory(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_move(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_bench(struct cmd *c, int argc, char **argv, struct err *e);

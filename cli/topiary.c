@@ -38,7 +38,6 @@ static const struct command {
 	{ "top", "Show what a command or process does on the hardware tree, live", cmd_top },
 	{ "trace", "Summarize or export what was recorded of a node's hardware, offline", cmd_trace },
 	{ "advise", "Find what in the placement of a job cost it time", cmd_advise },
-	{ "job", "Show what a job did on the hardware, or send it to the registry", cmd_job },
 	{ "memory", "Show on which NUMA nodes the memory of a job's ranks is", cmd_memory },
 	{ "move", "Move the memory of a running job to other NUMA nodes", cmd_move },
 	{ "bench", "Measure memory and caches of this node", cmd_bench },

@@ -239,7 +239,7 @@ static const struct reader {
 		     "SnapshotFile SnapshotPoll TopoFit TopoLevel TopoMem TopoGpuCores TopoVerdicts WithoutSnapshot" },
 	[SPANK] = { "spank", "the SPANK plugin", "correct this line: steps have no topology meanwhile",
 		    "RunDir TopologyFile TopoTasks TopoPlace TopoMembind TopoMems TopoOmp TopoNic TopoHwloc "
-		    "TopoMonitor MonitorSummaries TopiaryCommand MapTimeout NicPlanes" },
+		    "TopoMonitor TopiaryCommand MapTimeout NicPlanes" },
 };
 
 /* The file of a reader, and how it was chosen: NULL where this host has no such reader. */

@@ -37,7 +37,6 @@ struct settings {
 	char *topo_mems;	/* TopoMems: default of --topo-mems: off, prefer or strict */
 	char *topo_hwloc;	/* TopoHwloc: default of --topo-hwloc: on or off */
 	char *topo_monitor;	/* TopoMonitor: default of --topo-monitor (monitor/ask.h) */
-	char *monitor_summaries;	/* MonitorSummaries: yes or no: does a recorded step send its summary? */
 	char *monitor_metrics;	/* MonitorMetrics: topiary-monitor's file for Prometheus' node_exporter; empty: none */
 	unsigned monitor_metrics_interval;	/* MonitorMetricsInterval: seconds between two writes of it */
 	char *monitor_metrics_set;	/* MonitorMetricsSet: what it has (monitor/events.h) */
@@ -66,7 +65,6 @@ struct settings {
 	char *admin_hosts;	/* AdminHosts: hosts or addresses from which they may, beside the registry's own host */
 	unsigned node_documents;	/* NodeDocuments: new documents stored per node and day; 0: no limit */
 	unsigned node_bytes;	/* NodeBytes: MiB of them, as stored; 0: no limit */
-	unsigned job_summaries;	/* JobSummaries: summaries of jobs that a user may send a day; 0: none */
 	unsigned keep_history;	/* KeepHistory: days that former exports and jobs' summaries are kept, 0 for ever */
 	unsigned upkeep_interval;	/* UpkeepInterval: seconds between topiaryd's passes in the background */
 	char *log_level;	/* LogLevel: error, warning, info or debug: what the daemons log (base/log.h) */

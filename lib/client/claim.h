@@ -34,7 +34,6 @@ struct claim {
 #define CLAIM_ACCEPT "accept"	/* by an administrator: the node is as its class shall be */
 #define CLAIM_FORGET "forget"	/* by an administrator: the node is gone */
 #define CLAIM_FSCK "fsck"	/* by an administrator: check what is stored */
-#define CLAIM_JOB "job"		/* by a user: this is what the job did */
 #define CLAIM_READ "read"	/* by whoever reads what is not for everybody */
 #define CLAIM_COSTS "costs"	/* by root of a node, or an administrator: the node was measured */
 #define CLAIM_FABRIC "fabric"	/* by an administrator: this is the fabric */
@@ -46,10 +45,10 @@ int claim_write(const struct claim *c, char text[static CLAIM_MAX]);
 int claim_parse(const char *text, struct claim *out);
 
 /*
- * The acknowledgement of an export whose claim has a key, in the place of a munge credential, which costs munged as much
- * as the export's own: HMAC-SHA256 (RFC 2104) over the claim with the purpose CLAIM_ACK. munge encrypts the key with the
- * export's claim for the registry's user, so that whoever could forge this could sign as that user, too. 0, or -1 when
- * the claim is none.
+ * The acknowledgement of an export whose claim has a key, in the place of a munge credential, which costs munged as
+ * much as the export's own: HMAC-SHA256 (RFC 2104) over the claim with the purpose CLAIM_ACK. munge encrypts the key
+ * with the export's claim for the registry's user, so that whoever could forge this could sign as that user, too. 0, or
+ * -1 when the claim is none.
  */
 #define CLAIM_MAC_SCHEME "hmac-sha256 "
 #define CLAIM_MAC (sizeof(CLAIM_MAC_SCHEME) - 1 + HASH_HEX)

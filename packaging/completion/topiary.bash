@@ -114,15 +114,6 @@ _topiary() {
 			_topiary_offer FILE "$current"
 		fi
 		;;
-	job)
-		if ((COMP_CWORD == 2)); then
-			_topiary_offer "show send" "$current"
-		elif ((COMP_CWORD == 3)); then
-			_topiary_offer "$(_topiary_jobs)" "$current"
-		else
-			_topiary_offer FILE "$current"
-		fi
-		;;
 	shape | pack | snapshot | matrix)
 		_topiary_offer FILE "$current"
 		;;

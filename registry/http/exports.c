@@ -31,8 +31,8 @@ int export_admit(struct call *c)
 	if (strcmp(c->claim.node, c->node))
 		return call_fail(c, 403, "%s: the credential was signed for node %s", c->node, c->claim.node);
 	if (!*c->claim.key)
-		return call_fail(c, 401, "%s: the credential has no key for the acknowledgement: topiaryd and topiary-agent"
-					 " must be of the same release", c->node);
+		return call_fail(c, 401, "%s: the credential has no key for the acknowledgement: topiaryd and"
+					 " topiary-agent must be of the same release", c->node);
 	if (call_check_length(c, CANON_MAX_BYTES))
 		return -1;
 	if (c->claim.seq > INT64_MAX)
@@ -77,9 +77,10 @@ static void receipt_reply(struct call *c, const struct commit_receipt *r)
 	else
 		log_info("%s: shape %s, stored as %s, %zu of %zu bytes%s", c->node, r->shape, r->stored,
 			 r->stored_bytes, r->xml_bytes, r->drifted ? "; new drift from its class" : "");
-	buf_printf(&text, "{\"node\":\"%s\",\"boot_id\":\"%s\",\"seq\":%" PRIu64 ",\"sha256\":\"%s\",\"shape\":\"%s\""
-		   ",\"stored\":\"%s\",\"stored_bytes\":%zu,\"xml_bytes\":%zu}\n", k->node, k->boot_id, k->seq, k->sha256,
-		   r->shape, r->stored, r->stored_bytes, r->xml_bytes);
+	buf_printf(&text, "{\"node\":\"%s\",\"boot_id\":\"%s\",\"seq\":%" PRIu64 ",\"sha256\":\"%s\"", k->node,
+		   k->boot_id, k->seq, k->sha256);
+	buf_printf(&text, ",\"shape\":\"%s\",\"stored\":\"%s\",\"stored_bytes\":%zu,\"xml_bytes\":%zu}\n", r->shape,
+		   r->stored, r->stored_bytes, r->xml_bytes);
 	call_body(c, "application/json", &text);
 }
 
@@ -107,7 +108,7 @@ static int fail_quota(struct call *c)
 
 /* An export from its request to its reply; some of its work is a worker's, some the committer's. */
 struct export {
-	struct pending_export commit;
+	struct commit_request commit;
 	struct call *call;
 	char host[INET6_ADDRSTRLEN];
 	unsigned attempts;
@@ -132,7 +133,7 @@ static void export_finish(struct export *x)
 	c->done(c);
 }
 
-static void reply_result(struct call *c, const struct pending_export *d)
+static void reply_result(struct call *c, const struct commit_request *d)
 {
 	switch (d->result) {
 	case COMMIT_OK:
@@ -158,19 +159,19 @@ static void reply_result(struct call *c, const struct pending_export *d)
 	}
 }
 
-static struct export *export_of(struct pending_export *d)
+static struct export *export_of(struct commit_request *d)
 {
 	return (struct export *) ((char *) d - offsetof(struct export, commit));
 }
 
-static void boot_done(struct pending_export *d)
+static void boot_done(struct commit_request *d)
 {
 	reply_result(export_of(d)->call, d);
 	export_finish(export_of(d));
 }
 
 /* NULL with the request finished. */
-static struct export *export_new(struct call *c, void (*done)(struct pending_export *))
+static struct export *export_new(struct call *c, void (*done)(struct commit_request *))
 {
 	struct export *x = calloc(1, sizeof(*x));
 
@@ -180,7 +181,7 @@ static struct export *export_new(struct call *c, void (*done)(struct pending_exp
 		return NULL;
 	}
 	x->call = c;
-	x->commit = (struct pending_export){ .claim = &c->claim, .host = peer_host(c, x->host), .done = done };
+	x->commit = (struct commit_request){ .claim = &c->claim, .host = peer_host(c, x->host), .done = done };
 	return x;
 }
 
@@ -278,7 +279,7 @@ static void encode_and_commit(struct call *c)
 		commit_export(c->service->committer, &x->commit);
 }
 
-static void topology_done(struct pending_export *d)
+static void topology_done(struct commit_request *d)
 {
 	struct export *x = export_of(d);
 

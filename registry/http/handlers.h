@@ -77,18 +77,6 @@ void read_fabric(struct call *c);
 void read_fabric_levels(struct call *c);
 void read_fabric_history(struct call *c);
 
-/*
- * --- job_summary.c: summaries of jobs' traces (lib/trace/summary.h), signed by the job's user ---
- *
- * JOB or JOB.STEP in the path, in c->node. A row belongs to the user who signed it; other users neither replace nor
- * read it, administrators read all. The registry does not ask Slurm whose the job is: who lies fills rows of his own.
- */
-#define JOB_SUMMARY_ZSTD_MAX 4096u	/* bytes of the body; SUMMARY_MAX of trace/summary.h, uncompressed */
-int job_summary_admit(struct call *c);
-void job_summary_put(struct call *c);
-int job_summary_admit_read(struct call *c);
-void read_job_summary(struct call *c);
-
 /* --- document_reads.c: GET of whole documents: a node's present or former topology, its history with changes --- */
 
 void read_topology(struct call *c);

@@ -52,8 +52,6 @@ static const struct route routes[] = {
 	{ "GET", "/v1/fabric", "at", NULL, NULL, read_fabric, 0, NULL },
 	{ "GET", "/v1/fabric/history", "limit", NULL, NULL, read_fabric_history, 0, NULL },
 	{ "GET", "/v1/fabric/levels", NULL, NULL, NULL, read_fabric_levels, 0, NULL },
-	{ "PUT", "/v1/jobs/*", NULL, job_summary_admit, NULL, job_summary_put, JOB_SUMMARY_ZSTD_MAX, CLAIM_JOB },
-	{ "GET", "/v1/jobs/*", NULL, job_summary_admit_read, NULL, read_job_summary, 0, CLAIM_READ },
 	{ "GET", "/v1/snapshot", NULL, NULL, NULL, read_snapshot, 0, NULL },
 	{ "GET", "/v1/openapi.yaml", NULL, NULL, NULL, read_openapi, 0, NULL },
 	{ "GET", "/metrics", NULL, NULL, NULL, read_metrics, 0, NULL },

@@ -119,8 +119,8 @@ struct call {
 	enum call_access reader;
 	struct buf body;
 	/*
-	 * For handlers of exports, which return before the reply is filled: done, from any thread, is then the last that they
-	 * call, and run continues in a worker: false if there is none.
+	 * For handlers of exports, which return before the reply is filled: done, from any thread, is then the last
+	 * that they call, and run continues in a worker: false if there is none.
 	 */
 	void (*done)(struct call *c);
 	bool (*run)(struct call *c, void (*next)(struct call *c));

@@ -34,7 +34,7 @@ struct committer {
 	struct verified_cache *verified;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	struct pending_export *first, **last;
+	struct commit_request *first, **last;
 	bool stop;
 	double begun;		/* start of the latest batch, in clock_now */
 	struct commit_counts counts;
@@ -46,14 +46,14 @@ struct committer {
 
 struct batch {
 	const struct committer *committer;
-	struct pending_export *exports[BATCH];
+	struct commit_request *exports[BATCH];
 	size_t n;
 };
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp((*(struct pending_export *const *) a)->claim->node,
-		      (*(struct pending_export *const *) b)->claim->node);
+	return strcmp((*(struct commit_request *const *) a)->claim->node,
+		      (*(struct commit_request *const *) b)->claim->node);
 }
 
 /* Columns of arrays with one element an export, as values of one statement. */
@@ -74,7 +74,7 @@ static void add_hash(struct buf *b, const char *hex)
 	buf_free(&text);
 }
 
-static void add_value(struct buf *b, enum column column, const struct pending_export *d)
+static void add_value(struct buf *b, enum column column, const struct commit_request *d)
 {
 	switch (column) {
 	case NAME:
@@ -119,7 +119,7 @@ static void add_value(struct buf *b, enum column column, const struct pending_ex
 }
 
 /* Run sql with the first n columns of the exports selected by `which`; not run when there are none. */
-static int query_exports(struct db *db, const struct batch *t, bool (*which)(const struct pending_export *),
+static int query_exports(struct db *db, const struct batch *t, bool (*which)(const struct commit_request *),
 			 const char *sql, const enum column *columns, unsigned n, PGresult **out, struct err *e)
 {
 	struct buf column[COLUMN_COUNT] = {0};
@@ -151,58 +151,58 @@ static int query_exports(struct db *db, const struct batch *t, bool (*which)(con
 	return failed || (any && !r) ? -1 : 0;
 }
 
-static bool any_export(const struct pending_export *d)
+static bool any_export(const struct commit_request *d)
 {
 	(void) d;
 	return true;
 }
 
-static bool has_document(const struct pending_export *d)
+static bool has_document(const struct commit_request *d)
 {
 	return d->encoded;
 }
 
-static bool is_touched(const struct pending_export *d)
+static bool is_touched(const struct commit_request *d)
 {
 	return d->action == ACTION_TOUCH;
 }
 
-static bool is_replaced(const struct pending_export *d)
+static bool is_replaced(const struct commit_request *d)
 {
 	return d->action == ACTION_REPLACE;
 }
 
-static bool is_inserted(const struct pending_export *d)
+static bool is_inserted(const struct commit_request *d)
 {
 	return d->action == ACTION_INSERT;
 }
 
-static bool is_repaired(const struct pending_export *d)
+static bool is_repaired(const struct commit_request *d)
 {
 	return d->action == ACTION_REPAIR;
 }
 
-static bool is_updated(const struct pending_export *d)
+static bool is_updated(const struct commit_request *d)
 {
 	return is_replaced(d) || is_repaired(d);
 }
 
-static bool is_stored(const struct pending_export *d)
+static bool is_stored(const struct commit_request *d)
 {
 	return is_updated(d) || is_inserted(d);
 }
 
-static bool drift_cleared(const struct pending_export *d)
+static bool drift_cleared(const struct commit_request *d)
 {
 	return is_updated(d) && !d->encoded->drift.json;
 }
 
-static bool is_drifted(const struct pending_export *d)
+static bool is_drifted(const struct commit_request *d)
 {
 	return is_stored(d) && d->encoded->drift.json;
 }
 
-static bool is_unreadable(const struct pending_export *d)
+static bool is_unreadable(const struct commit_request *d)
 {
 	return d->unreadable && !is_repaired(d);
 }
@@ -221,13 +221,13 @@ enum { R_NAME, R_SEQ, R_BOOT, R_SHA256, R_SHAPE, R_CLASS, R_XML_BYTES, R_LAYOUT,
 	" LEFT JOIN unreadable u ON u.node = n.name AND u.since = n.since" \
 	" WHERE n.name = ANY($1::text[]) ORDER BY n.name COLLATE \"C\""
 
-static void export_reject(struct pending_export *d, enum commit_result why)
+static void export_reject(struct commit_request *d, enum commit_result why)
 {
 	d->action = ACTION_NONE;
 	d->result = why;
 }
 
-static void set_stored(struct pending_export *d, enum export_action action, bool moved)
+static void set_stored(struct commit_request *d, enum export_action action, bool moved)
 {
 	d->action = action;
 	d->receipt = (struct commit_receipt){ .stored = d->encoded->kind, .stored_bytes = d->encoded->stored_bytes,
@@ -237,7 +237,7 @@ static void set_stored(struct pending_export *d, enum export_action action, bool
 }
 
 /* Can the stored document be rebuilt? */
-static bool is_readable(struct db *db, const struct committer *c, struct pending_export *d, const PGresult *r, int row)
+static bool is_readable(struct db *db, const struct committer *c, struct commit_request *d, const PGresult *r, int row)
 {
 	struct document_row known = { .node = d->claim->node, .sha256 = PQgetvalue(r, row, R_SHA256),
 				   .xml_bytes = strtoul(PQgetvalue(r, row, R_XML_BYTES), NULL, 10),
@@ -256,7 +256,7 @@ static bool is_readable(struct db *db, const struct committer *c, struct pending
 	return !d->unreadable;
 }
 
-static void decide_known(struct db *db, const struct committer *c, struct pending_export *d, const PGresult *r, int row)
+static void decide_known(struct db *db, const struct committer *c, struct commit_request *d, const PGresult *r, int row)
 {
 	const char *shape = PQgetvalue(r, row, R_SHAPE);
 	bool same = !strcmp(PQgetvalue(r, row, R_SHA256), d->claim->sha256);
@@ -299,7 +299,7 @@ static int decide_all(struct db *db, struct batch *t, struct err *e)
 	    query_exports(db, t, any_export, HELD, all_columns, 1, &r, e))
 		return -1;
 	for (size_t i = 0; i < t->n; i++) {
-		struct pending_export *d = t->exports[i];
+		struct commit_request *d = t->exports[i];
 
 		d->result = COMMIT_OK;
 		d->unreadable = false;
@@ -314,10 +314,10 @@ static int decide_all(struct db *db, struct batch *t, struct err *e)
 	return 0;
 }
 
-static struct pending_export *find_export(const struct batch *t, const char *name)
+static struct commit_request *find_export(const struct batch *t, const char *name)
 {
 	struct claim claim;
-	struct pending_export wanted = { .claim = &claim }, *key = &wanted, *const *found;
+	struct commit_request wanted = { .claim = &claim }, *key = &wanted, *const *found;
 
 	snprintf(claim.node, sizeof(claim.node), "%s", name);
 	found = bsearch(&key, t->exports, t->n, sizeof(*t->exports), by_name);
@@ -352,7 +352,8 @@ static int decide_quota(struct db *db, const struct batch *t, const struct setti
 #define TOUCH "UPDATE node n SET boot = u.boot, seq = u.seq, peer = u.peer," \
 	" seen = CASE WHEN n.boot = u.boot THEN n.seen" \
 	" ELSE greatest(0, ceil(extract(epoch FROM clock_timestamp() - n.since))) END" \
-	" FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::inet[], $5::bytea[]) AS u(name, boot, seq, peer, sha256)" \
+	" FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::inet[], $5::bytea[])" \
+	" AS u(name, boot, seq, peer, sha256)" \
 	" WHERE n.name = u.name AND n.sha256 = u.sha256 AND (n.boot <> u.boot OR n.seq < u.seq) RETURNING n.name"
 /* clock_timestamp, since the start of the transaction may precede the one that it waited for. */
 #define REPLACE "WITH u AS (SELECT c.t, u.* FROM clock_timestamp() AS c(t), " ROWS ")," \
@@ -383,7 +384,7 @@ static const enum column drift_columns[] = { NAME, SEVERITY, CHANGES };
 static const enum column unreadable_columns[] = { NAME, REASON };
 
 /* PostgreSQL returned every row, with the bytes that it was sent. */
-static int check_stored(const struct batch *t, bool (*which)(const struct pending_export *), const PGresult *r,
+static int check_stored(const struct batch *t, bool (*which)(const struct commit_request *), const PGresult *r,
 			struct err *e)
 {
 	int expected = 0, rc = 0;
@@ -393,7 +394,7 @@ static int check_stored(const struct batch *t, bool (*which)(const struct pendin
 	if (expected != (r ? PQntuples(r) : 0))
 		return err_set(e, "another topiaryd committed an export of the same node");
 	for (int i = 0; i < expected && rc == 0; i++) {
-		const struct pending_export *d = find_export(t, PQgetvalue(r, i, 0));
+		const struct commit_request *d = find_export(t, PQgetvalue(r, i, 0));
 		struct buf diff = {0};
 
 		if (!d || db_bytes(r, i, 1, &diff))
@@ -406,7 +407,7 @@ static int check_stored(const struct batch *t, bool (*which)(const struct pendin
 	return rc;
 }
 
-static int store_exports(struct db *db, const struct batch *t, bool (*which)(const struct pending_export *),
+static int store_exports(struct db *db, const struct batch *t, bool (*which)(const struct commit_request *),
 			 const char *sql, struct err *e)
 {
 	PGresult *r;
@@ -427,7 +428,8 @@ static int touch_exports(struct db *db, const struct batch *t, struct err *e)
 		expected += is_touched(t->exports[i]);
 	if (query_exports(db, t, is_touched, TOUCH, all_columns, 5, &r, e))
 		return -1;
-	rc = expected == (r ? PQntuples(r) : 0) ? 0 : err_set(e, "another export of the same node was committed meanwhile");
+	rc = expected == (r ? PQntuples(r) : 0) ? 0 :
+	     err_set(e, "another export of the same node was committed meanwhile");
 	PQclear(r);
 	return rc;
 }
@@ -435,7 +437,7 @@ static int touch_exports(struct db *db, const struct batch *t, struct err *e)
 static int store_facts(struct db *db, const struct batch *t, struct err *e)
 {
 	for (size_t i = 0; i < t->n; i++) {
-		const struct pending_export *d = t->exports[i];
+		const struct commit_request *d = t->exports[i];
 
 		if (is_stored(d) && d->encoded->facts &&
 		    facts_insert(db, "INSERT INTO node_fact (node, line, object, name, value) SELECT $1::text, *"
@@ -450,7 +452,7 @@ static int store_facts(struct db *db, const struct batch *t, struct err *e)
 static void cache_verified(const struct batch *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
-		const struct pending_export *d = t->exports[i];
+		const struct commit_request *d = t->exports[i];
 
 		if (is_stored(d))
 			verified_cache_add(t->committer->verified,
@@ -493,7 +495,7 @@ static void fail_all(struct batch *t, const struct err *e)
 }
 
 /* Does the database lack the layout by which it was encoded? */
-static bool layout_is_gone(struct db *db, const struct pending_export *d)
+static bool layout_is_gone(struct db *db, const struct commit_request *d)
 {
 	char one[DB_KEY];
 
@@ -557,11 +559,11 @@ static bool in_batch(const struct batch *t, const char *node)
 /* Takes the waiting exports, one for each node; a second one of a node goes into the next batch. */
 static void next_batch(struct committer *c, struct batch *t)
 {
-	struct pending_export **at = &c->first;
+	struct commit_request **at = &c->first;
 
 	t->n = 0;
 	while (*at && t->n < BATCH) {
-		struct pending_export *d = *at;
+		struct commit_request *d = *at;
 
 		if (in_batch(t, d->claim->node)) {
 			at = &d->next;
@@ -574,7 +576,7 @@ static void next_batch(struct committer *c, struct batch *t)
 		c->last = at;
 }
 
-static void count_result(struct commit_counts *n, const struct pending_export *d)
+static void count_result(struct commit_counts *n, const struct commit_request *d)
 {
 	n->known += d->result == COMMIT_OK && d->action == ACTION_TOUCH;
 	n->kept += d->result == COMMIT_OK && d->action != ACTION_TOUCH;
@@ -625,7 +627,7 @@ static void *run_committer(void *user)
 	return NULL;
 }
 
-void commit_export(struct committer *c, struct pending_export *d)
+void commit_export(struct committer *c, struct commit_request *d)
 {
 	d->next = NULL;
 	pthread_mutex_lock(&c->lock);

@@ -42,26 +42,27 @@ enum commit_result {
 };
 
 /* An export, from its request to its reply. The first four are the caller's; all that they point to is borrowed. */
-struct pending_export {
+struct commit_request {
 	const struct claim *claim;
 	const char *host;		/* the sender's address, or NULL (peer_host) */
 	const struct encoded *encoded;	/* NULL: the node booted with its last export */
-	void (*done)(struct pending_export *d);	/* called by a thread of the committer, which it must not keep */
+	void (*done)(struct commit_request *d);	/* called by a thread of the committer, which it must not keep */
 	enum commit_result result;
 	struct commit_receipt receipt;	/* unless COMMIT_FAILED */
 	struct err err;			/* COMMIT_FAILED */
 	/* Internal: */
 	int action;
 	bool unreadable;	/* what is stored cannot be rebuilt; err has the reason */
-	struct pending_export *next;
+	struct commit_request *next;
 };
 
 /*
- * Store an encoded export, or record a boot, with the next batch, then call done. COMMIT_OK only after COMMIT, and after PostgreSQL returned the very bytes; for
- * an unchanged export only when the stored document can be rebuilt (store/document.h). One that cannot is recorded in
- * the table unreadable, and repaired when the same document is sent again.
+ * Store an encoded export, or record a boot, with the next batch, then call done. COMMIT_OK only after COMMIT, and
+ * after PostgreSQL returned the very bytes; for an unchanged export only when the stored document can be rebuilt
+ * (store/document.h). One that cannot is recorded in the table unreadable, and repaired when the same document is sent
+ * again.
  */
-void commit_export(struct committer *c, struct pending_export *d);
+void commit_export(struct committer *c, struct commit_request *d);
 
 /* For /metrics: since the start. */
 struct commit_counts {

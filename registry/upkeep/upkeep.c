@@ -140,19 +140,10 @@ bool upkeep_pause(struct upkeep_run *p)
 
 /* --- steps --- */
 
-#define TOO_OLD " < now() - make_interval(days => $1::int) "
+#define DELETE_HISTORY "DELETE FROM past WHERE (node, since) IN (SELECT node, since FROM past" \
+	" WHERE until < now() - make_interval(days => $1::int) ORDER BY until LIMIT " HISTORY_BATCH ")"
 
 /* What is older than KeepHistory. */
-static const struct {
-	enum upkeep_emptied table;
-	const char *sql;
-} histories[] = {
-	{ IN_PAST, "DELETE FROM past WHERE (node, since) IN (SELECT node, since FROM past WHERE until" TOO_OLD
-		   "ORDER BY until LIMIT " HISTORY_BATCH ")" },
-	{ IN_JOB_SUMMARY, "DELETE FROM job_summary WHERE (job, step, uid) IN (SELECT job, step, uid FROM job_summary"
-			  " WHERE stored" TOO_OLD "LIMIT " HISTORY_BATCH ")" },
-};
-
 static int delete_history(struct upkeep_run *p, struct err *e)
 {
 	char days[16];
@@ -160,16 +151,15 @@ static int delete_history(struct upkeep_run *p, struct err *e)
 	if (!p->settings->keep_history)
 		return 0;
 	snprintf(days, sizeof(days), "%u", p->settings->keep_history);
-	for (size_t i = 0; i < sizeof(histories) / sizeof(histories[0]); i++)
-		for (int deleted = 1; deleted && upkeep_pause(p);) {
-			PGresult *r = db_query(p->db, e, histories[i].sql, 1, &DB_TEXT(days));
+	for (int deleted = 1; deleted && upkeep_pause(p);) {
+		PGresult *r = db_query(p->db, e, DELETE_HISTORY, 1, &DB_TEXT(days));
 
-			if (!r)
-				return -1;
-			deleted = atoi(PQcmdTuples(r));
-			p->emptied[histories[i].table] += deleted;
-			PQclear(r);
-		}
+		if (!r)
+			return -1;
+		deleted = atoi(PQcmdTuples(r));
+		p->emptied[IN_PAST] += deleted;
+		PQclear(r);
+	}
 	return 0;
 }
 

@@ -12,7 +12,7 @@
 #include "store/db.h"
 
 /* Tables in which a run leaves dead rows. */
-enum upkeep_emptied { IN_NODE, IN_NODE_FACT, IN_PAST, IN_JOB_SUMMARY, EMPTIED };
+enum upkeep_emptied { IN_NODE, IN_NODE_FACT, IN_PAST, EMPTIED };
 
 /* Pacing and stopping of upkeep; one lock for everything that wakes it. */
 struct upkeep_pacing {

@@ -25,7 +25,6 @@ static const struct {
 	[IN_NODE] = { "node", "VACUUM (SKIP_LOCKED) node" },
 	[IN_NODE_FACT] = { "node_fact", "VACUUM (SKIP_LOCKED) node_fact" },
 	[IN_PAST] = { "past", "VACUUM (SKIP_LOCKED) past" },
-	[IN_JOB_SUMMARY] = { "job_summary", "VACUUM (SKIP_LOCKED) job_summary" },
 };
 
 /* 1 or 0, -1. */

@@ -66,12 +66,14 @@ static int command_run(struct command *c, struct buf *out, struct err *e)
 	return rc ? -1 : 0;
 }
 
-static void advise(const char *folder, bool is_root, bool is_asked, const char *name)
+void step_end_run(const char *name, const char *folder, const struct monitor_request *r, bool is_root, bool is_asked)
 {
 	struct command c = { { "advise", "--brief", folder }, is_root };
 	struct buf out = {0};
 	struct err e;
 
+	if (!r->advise)
+		return;
 	if (command_run(&c, &out, &e)) {
 		err_within(&e, "step %s: no advice", name);
 		/* A site's default is not worth a line in each job's output. */
@@ -83,26 +85,6 @@ static void advise(const char *folder, bool is_root, bool is_asked, const char *
 		slurm_spank_log("topiary: %s", printable(out.data));
 	}
 	buf_free(&out);
-}
-
-static void summary_send(const char *folder, bool is_root, const char *name)
-{
-	struct command c = { { "job", "send", name, folder }, is_root };
-	struct buf out = {0};
-	struct err e;
-
-	if (command_run(&c, &out, &e))
-		slurm_spank_log("topiary: step %s: its summary was not sent to the registry: %s", name,
-				printable(e.text));
-	buf_free(&out);
-}
-
-void step_end_run(const char *name, const char *folder, const struct monitor_request *r, bool is_root, bool is_asked)
-{
-	if (r->advise)
-		advise(folder, is_root, is_asked, name);
-	if (settings_yes(step.settings.monitor_summaries))
-		summary_send(folder, is_root, name);
 }
 
 /* --- srun --- */

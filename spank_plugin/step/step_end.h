@@ -10,10 +10,10 @@
 
 /*
  * What follows a recorded step, once for all of its nodes: the line of `topiary advise --brief` on the job's stderr
- * (,advise of --topo-monitor and TopoMonitor), and the summary of its traces to the registry (MonitorSummaries). By
- * then each node has written its files: srun ends after the tasks' exit hooks have run everywhere. For a step of srun
- * it is srun that runs the command, for a batch script a child of slurmstepd that has become the user. The command has
- * a time limit; what fails is one line, and changes nothing for the job.
+ * (,advise of --topo-monitor and TopoMonitor). By then each node has written its files: srun ends after the tasks' exit
+ * hooks have run everywhere. For a step of srun it is srun that runs the command, for a batch script a child of
+ * slurmstepd that has become the user. The command has a time limit; what fails is one line, and changes nothing for
+ * the job.
  */
 
 /* srun: slurm_spank_local_user_init, and slurm_spank_exit. Called by dispatch.c. Always 0. */

@@ -450,42 +450,6 @@ def test_advice_that_cannot_be_given_is_one_line(cluster, monitor, folder):
     assert said.count("\n") == 1 and "no advice: " in said and "ticks, advice needs at least 10; run longer" in said
 
 
-def test_summary_is_sent_where_the_site_wants_it(cluster, monitor, folder):
-    """By the user, once a step; a registry that does not answer is one line, and the job does not notice."""
-    conf = cluster.folder / "etc" / "topiary.conf"
-    text = conf.read_text()
-    topiary = cluster.folder / "bin" / "topiary"
-
-    def sent(job):
-        return json.loads(cluster.command([topiary, "job", "show", job, "--json"], user=USER).stdout)["summaries"]
-    try:
-        conf.write_text(f"{text}MonitorSummaries = yes\n")
-        done = run(cluster, folder, "-n1", "--topo-monitor=sw,hz=20",
-                   command=("sh", "-c", "echo $SLURM_JOB_ID; sleep 1"))
-        row, = sent(done.stdout.strip())
-        assert (done.stderr, row["step"], row["summary"]["nodes"]) == ("", "0", 1)
-        assert len(json.dumps(row["summary"])) < 4000
-        for in_salloc in (True, False):
-            parts, step = ["-w", NODE, "-n1"], ["--topo-monitor=sw,hz=20", "sh", "-c", "echo $SLURM_JOB_ID; sleep 1"]
-            done = cluster.command(
-                ["salloc", "-Q", *parts, ":", "-w", "cn4", "-n1", "srun", "--het-group=0,1", *step] if in_salloc
-                else ["srun", *parts, *step, ":", "-w", "cn4", "-n1", "sleep", "1"], user=USER, cwd=folder)
-            first, = set(done.stdout.split())
-            assert [row["step"] for row in sent(first)] == ["0"]
-            assert f"step {int(first) + 1}.0: its summary was not sent" in done.stderr, "cn4 has no topiary-monitor"
-        script = folder / "job.sh"
-        script.write_text("#!/bin/sh\necho $SLURM_JOB_ID\nsleep 1\n")
-        cluster.command(["sbatch", "-W", "-Q", "-w", NODE, "-n1", "--topo-monitor=sw,hz=20", f"--output={folder}/out",
-                         script], user=USER, cwd=folder)
-        assert [row["step"] for row in sent((folder / "out").read_text().strip())] == ["batch"]
-        conf.write_text(f"{text}MonitorSummaries = yes\nRegistryURL = http://127.0.0.1:1\n")
-        done = run(cluster, folder, "-n1", "--topo-monitor=sw,hz=20", command=("sleep", "1"))
-        assert done.returncode == 0 and done.stderr.count("\n") == 1
-        assert "its summary was not sent to the registry" in done.stderr
-    finally:
-        conf.write_text(text)
-
-
 def test_metrics_name_the_job_where_the_site_asks(cluster, monitor, folder):
     """As the unit runs it: without a capability to write elsewhere."""
     conf = cluster.folder / "etc" / "topiary.conf"

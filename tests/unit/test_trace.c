@@ -15,7 +15,6 @@
 #include "trace/formula.h"
 #include "trace/phases.h"
 #include "trace/reader.h"
-#include "trace/summary.h"
 #include "trace/view.h"
 #include "trace/writer.h"
 
@@ -630,33 +629,6 @@ static void memory_at_two_levels(void **state)
 	trace_head_free(&h);
 }
 
-/* Run time is a part of the time of an object's PUs; a disk of the machine is not its only NUMA node's. */
-static void summary_of_a_job(void **state)
-{
-	struct trace_head h = head_of("[numa] Core:2 PU:1", NULL);
-	uint64_t values[] = { SECOND, SECOND / 2, 0, 0, 7, 5000 };
-	struct trace_summary *s = trace_summary_new();
-	struct buf text = {0};
-	struct trace *t;
-	struct err e;
-
-	(void) state;
-	strcpy(h.events[CYCLES].unit, "ns");
-	strcpy(h.events[POWER].unit, "B");
-	h.events[POWER].kind = TRACE_COUNTER;
-	t = record(&h, values, 1, true, NULL);
-	assert_int_equal(trace_summary_add(s, &t, &(const char *){ "made" }, 1, NULL, &e), 0);
-	assert_int_equal(trace_summary_write(s, &text, &e), 0);
-	assert_non_null(strstr(text.data, "{\"metric\":\"cycles\",\"level\":\"NUMANode\",\"unit\":\"%\","
-			       "\"total\":1500000000,\"average\":75.0,\"least\":75.0,"));
-	assert_non_null(strstr(text.data, "{\"metric\":\"power\",\"level\":\"Machine\",\"unit\":\"B/s\","
-			       "\"total\":5000,"));
-	buf_free(&text);
-	trace_summary_free(s);
-	trace_close(t);
-	trace_head_free(&h);
-}
-
 /* The memory of a package without PUs, which hwloc keeps: it is near all PUs that are left. */
 static void memory_without_pus(void **state)
 {
@@ -805,7 +777,6 @@ int main(void)
 		cmocka_unit_test(level_without_traced_pus),
 		cmocka_unit_test(views_are_bounded),
 		cmocka_unit_test(memory_at_two_levels),
-		cmocka_unit_test(summary_of_a_job),
 		cmocka_unit_test(memory_without_pus),
 		cmocka_unit_test(papers_example_is_read),
 		cmocka_unit_test(formulas),
