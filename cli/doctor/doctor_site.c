@@ -33,6 +33,7 @@
 #define NAMED 3			/* nodes that a finding names */
 #define MEANWHILE "slurmctld continues with the last good snapshot that it has read; after a restart Slurm places " \
 	"jobs as without Topiary"
+#define SAME_NAMED 3	/* nodes of the same hardware that are named */
 #define PORTS "start topiaryd; RegistryURL here and Listen on the registry's host must agree, "
 
 /* Names for a finding: the first few. */
@@ -89,15 +90,34 @@ static int registry_get(const struct doctor *d, const char *path, const char *au
 	return http_do(&d->cmd->settings, &r, a, e);
 }
 
-/* All nodes of the registry; NULL without an answer. */
-static json_t *registry_nodes(const struct doctor *d)
+/* What the registry answers; NULL without an answer. */
+static json_t *registry_json(const struct doctor *d, const char *path)
 {
 	struct http_answer a = {0};
 	struct err e;
-	json_t *answer = registry_get(d, "/v1/nodes", NULL, &a, &e) == 0 ? http_json(&a) : NULL;
+	json_t *answer = registry_get(d, path, NULL, &a, &e) == 0 ? http_json(&a) : NULL;
 
 	http_free(&a);
 	return answer;
+}
+
+/* One machine under several names: the first of them by name. */
+static void report_same_hardware(struct doctor *d)
+{
+	json_t *answer = registry_json(d, "/v1/drift?severity=capacity"), *node, *change;
+	unsigned found = 0;
+	size_t i, j;
+
+	json_array_foreach(json_object_get(answer, "drift"), i, node)
+		json_array_foreach(json_object_get(node, "changes"), j, change)
+			if (!strcmp(cmd_text(change, "what"), "same hardware") && ++found <= SAME_NAMED)
+				doctor_warn(d, "find out which name is wrong, end its topiary-agent, and remove it "
+					    "with topiary forget", "%s: %s", cmd_text(node, "node"),
+					    cmd_text(change, "words"));
+	if (found > SAME_NAMED)
+		doctor_warn(d, "list them with topiary drift --severity=capacity",
+			    "%u nodes are the same hardware as others", found);
+	json_decref(answer);
 }
 
 /* What the agent and commands sign is for RegistryUser only. Failures to sign are reported by other checks. */
@@ -199,6 +219,7 @@ void doctor_registry(struct doctor *d)
 			     "compare "
 			     "munge's keys and the clocks: nothing is exported", "%s", e.text);
 	buf_free(&out);
+	report_same_hardware(d);
 end:
 	json_decref(ready);
 	http_free(&a);
@@ -236,7 +257,7 @@ static int resolve_all(const struct doctor *d, struct buf *out, struct err *e)
 			resolve(name, out);
 	if (d->nodes || *known)
 		return d->nodes ? 0 : hostlist_expand(known, resolve, out, e);
-	answer = d->registry ? registry_nodes(d) : NULL;
+	answer = d->registry ? registry_json(d, "/v1/nodes") : NULL;
 	json_array_foreach(json_object_get(answer, "nodes"), i, node)
 		if (!doctor_is_here(d, cmd_text(node, "node")))
 			resolve(cmd_text(node, "node"), out);
@@ -285,7 +306,7 @@ static bool is_other_name(const char *node, const char *host)
 
 void doctor_exports(struct doctor *d)
 {
-	json_t *answer = d->registry && d->nodes ? registry_nodes(d) : NULL, *node, *known;
+	json_t *answer = d->registry && d->nodes ? registry_json(d, "/v1/nodes") : NULL, *node, *known;
 	const json_t *list = json_object_get(answer, "nodes");
 	struct names never = {0}, old = {0}, other = {0};
 	const char *name;

@@ -49,6 +49,22 @@ static int match_fabric(struct upkeep_run *p, struct err *e)
 	return fabric_match(p->db, e);
 }
 
+#define COMPARE_SECONDS 120
+/* Whenever a topology was stored since the last time, or to see what became of those that were found. */
+#define COMPARE_HARDWARE "SELECT same_hardware_refresh() FROM registry r WHERE EXISTS (SELECT FROM same_hardware)" \
+	" OR EXISTS (SELECT FROM node n WHERE n.since > r.compared)"
+
+static int compare_hardware(struct upkeep_run *p, struct err *e)
+{
+	PGresult *r = db_limit(p->db, COMPARE_SECONDS, e) ? NULL : db_query(p->db, e, COMPARE_HARDWARE, 0, NULL);
+	int rc = r ? 0 : -1;
+
+	if (r && PQntuples(r) && *PQgetvalue(r, 0, 0) == 't')
+		log_warning("nodes that are the same hardware under several names came or went: see topiary drift");
+	PQclear(r);
+	return db_limit(p->db, DB_SECONDS, e) ? -1 : rc;
+}
+
 /* Rows of a release that stored names as they were sent, or of another NodeDomain. */
 static int canonical_names(struct upkeep_run *p, struct err *e)
 {
@@ -83,6 +99,7 @@ static const struct step {
 	{ "running the drift hook", ON_INTERVAL | ON_DRIFT | ON_COSTS, drift_hook_run },
 	{ "moving documents to newer field layouts", ON_INTERVAL, rebase_layouts },
 	{ "matching adapters of the fabric with nodes", ON_INTERVAL, match_fabric },
+	{ "comparing hardware of different names", ON_INTERVAL, compare_hardware },
 	{ "deleting old history", ON_INTERVAL, delete_history },
 	{ "checking stored documents", ON_INTERVAL, fsck_run },
 	{ "deleting unused bases", ON_INTERVAL, rebase_delete_unused },

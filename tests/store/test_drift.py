@@ -4,10 +4,11 @@
 import hashlib
 import json
 import re
+import subprocess
 import time
 
 import pytest
-from registry_rig import USER
+from registry_rig import BUILD, USER
 from rig.processes import wait_until
 from upkeep_rig import INTERVAL, alike, all_there, clone, name, number, relinked, upkeep_ran, upkept
 
@@ -69,6 +70,29 @@ def without(xml, start):
             line.strip().startswith("<object") and line.strip().endswith("/>"))
     assert len(out) < len(lines)
     return "\n".join(out).encode()
+
+def test_one_machine_under_two_names(registry):
+    """Equal network addresses, serial numbers and UUIDs; not where only some are, as with a vendor's default UUID."""
+    again, first = name(70), clone(70)
+    other = re.sub(rb'(DMIProductSerial" value=")[^"]*', rb"\g<1>another", first)
+    assert registry.put(again, first).status == 200
+    assert registry.put("alias", first).status == 200
+    assert registry.put("swapped", other).status == 200
+
+    def found():
+        return {n: [c["words"] for c in drift(registry, n)["changes"]] for n in (again, "alias", "swapped", name(0))}
+
+    same = "the same hardware as {}: network addresses and serial numbers are equal"
+    assert wait_until(lambda: found() == {again: [same.format("alias")], "alias": [same.format(again)], "swapped": [],
+                                          name(0): []}, PATIENCE), found()
+    assert drift(registry, "alias")["severity"] == "capacity" and not calls_for(registry, again)
+    assert registry.get("/v1/nodes/alias").json()["drift"] == "capacity"
+    said = subprocess.run([BUILD / "topiary", "doctor", "--config", registry.config], capture_output=True, text=True,
+                          timeout=120, check=False).stdout
+    assert f"alias: {same.format(again)}" in " ".join(said.split()), said
+    assert registry.forget("alias", first).status == 200
+    assert wait_until(lambda: drift(registry, again)["changes"] == [], PATIENCE)
+
 
 
 # --- what drift is
