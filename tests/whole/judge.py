@@ -316,9 +316,11 @@ def why_asked(case, record, request, told):
 def threads_used(request, conf):
     """CPUs that a core of the node gives the job."""
     each = int(request.value("c") or 1)
+    if request.value("threads-per-core") == "1":
+        return 1
     if request.value("ntasks-per-core"):      # sbatch ignores --hint beside it
         return min(conf.threads, int(request.value("ntasks-per-core")) * each)
-    if request.value("hint") == "nomultithread" or request.value("threads-per-core") == "1":
+    if request.value("hint") == "nomultithread":
         return 1
     return conf.threads
 
@@ -338,7 +340,8 @@ def why_wanted(case, record, request, told):
     for node, own in record.cores.items():
         each = int(request.value("c") or 1)
         need = -(-each // threads_used(request, case.confs[node]))
-        if found[2] and int(found[2]) != need and request.value("topo-fit") != "spread" and nodes == 1:
+        if (found[2] and int(found[2]) != need and request.value("topo-fit") != "spread" and nodes == 1
+                and not request.value("cpus-per-gpu")):      # that is a -c
             yield Fault("cores of a task", told["wanted"], f"-c{each} are {need} cores of {node}")
         if found[6] and int(found[6]) != len(own) and nodes == 1:
             yield Fault("cores of the job", told["wanted"], f"{node}: {sorted(own)}")
