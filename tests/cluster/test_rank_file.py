@@ -92,8 +92,13 @@ def test_rank_of_several_cpus_has_whole_cores(cluster, matrix, nodes, ranks, cpu
     assert {len(slots) for _, slots in said.values()} == {cores}
     seats = [(host, slot) for host, slots in said.values() for slot in slots]
     assert len(set(seats)) == len(seats), "two ranks on one core"
-    assert {rank: (host, set(seen)) for rank, (host, seen) in bound.items()} == \
-        {rank: (host, set(due)) for rank, (host, due) in expected(cluster, said, topologies).items()}, output
+    places, due = {}, expected(cluster, said, topologies)
+    assert {rank: host for rank, (host, _) in bound.items()} == {rank: host for rank, (host, _) in due.items()}, output
+    for rank, (host, cpus) in due.items():
+        places.setdefault((host, frozenset(cpus)), []).append(set(bound[rank][1]))
+    # Ranks that share a core have its threads apart.
+    assert all(set().union(*seen) == cpus and sum(map(len, seen)) == len(cpus)
+               for (_, cpus), seen in places.items()), output
 
 
 def test_cores_that_tasks_would_have_to_share(cluster, matrix):
@@ -225,8 +230,13 @@ def compare(cluster, output, ranks):
     """What the file says, after each rank was found to be there."""
     said, topologies, bound = parse(output)
     assert sorted(said) == list(range(ranks)), output
-    assert {rank: (host, set(seen)) for rank, (host, seen) in bound.items()} == \
-        {rank: (host, set(due)) for rank, (host, due) in expected(cluster, said, topologies).items()}, output
+    places, due = {}, expected(cluster, said, topologies)
+    assert {rank: host for rank, (host, _) in bound.items()} == {rank: host for rank, (host, _) in due.items()}, output
+    for rank, (host, cpus) in due.items():
+        places.setdefault((host, frozenset(cpus)), []).append(set(bound[rank][1]))
+    # Ranks that share a core have its threads apart.
+    assert all(set().union(*seen) == cpus and sum(map(len, seen)) == len(cpus)
+               for (_, cpus), seen in places.items()), output
     return said
 
 
