@@ -111,8 +111,11 @@ class Hardware:
         return frozenset().union(*(self.cores_of(self.gpus[gpu]) for gpu in gpus)) if gpus else frozenset()
 
     def memory_of(self, pus):
-        """NUMA nodes with memory that are local to any of the PUs."""
-        return [node for node in self.memory if node.pus & pus and node.bytes]
+        """NUMA nodes with memory that are local to any of the PUs; PUs without such have it from any, HBM last."""
+        has = [node for node in self.memory if node.bytes]
+        if pus <= frozenset().union(*(node.pus for node in has)):
+            return [node for node in has if node.pus & pus]
+        return [node for node in has if node.pus & pus or node.subtype != "HBM"]
 
 
 class Conf(NamedTuple):
@@ -663,7 +666,7 @@ def memory(case):
         for task in on.tasks:
             nodes = (numbers(task["mems"]) if task["mode"] in (PREFERRED, BIND, INTERLEAVE, PREFERRED_MANY)
                      else frozenset())
-            if nodes - {node.number for node in on.hardware.memory if node.pus & job}:
+            if nodes - usable - {node.number for node in on.hardware.memory if node.pus & job}:
                 yield Fault("memory of other nodes", f"{on.node}: mode {task['mode']}, {sorted(nodes)}", str(usable))
             elif nodes - usable:
                 yield Fault("memory node without memory", f"{on.node}: {task['mode']}, {sorted(nodes)}", str(usable))
