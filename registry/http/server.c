@@ -379,7 +379,9 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *conn, const
 	switch (p->stage) {
 	case STAGE_NEW:
 		request_begin(p, method, path);
-		if (p->route && body_length(conn, p->route->body_max))
+		/* A body may follow that a second header denies: then it is refused before any of it is read, too. */
+		if (p->route && (request_header(conn, MHD_HTTP_HEADER_TRANSFER_ENCODING) ||
+				 body_length(conn, p->route->body_max)))
 			return hand_over(p, STAGE_ADMITTED, run_admission);
 		p->stage = STAGE_BODY;
 		return p->at_once ? request_finish(p, method, path) : MHD_YES;
