@@ -50,7 +50,7 @@ def test_matrix_of_too_few_ranks_is_refused_at_submission(cluster, matrix):
 def test_matrix_of_more_ranks_is_accepted(cluster, matrix):
     _, state, output = cluster.job("echo file=$TOPIARY_RANKFILE", "-w", "cn1", "-n2", f"--topo-matrix={matrix(4)}")
     assert state == "COMPLETED" and "/rankfile" in output, output
-    assert output.count("the matrix has 4 ranks, the job 2 tasks: the first 2 are mapped") == 1, output
+    assert output.count("the matrix has 4 ranks, the job 2 tasks: only the first 2 are mapped") == 1, output
 
 
 @pytest.mark.parametrize("text", ["#include <stdio.h>\nint main(void) { return 0; }\n", "\0\1\2"],

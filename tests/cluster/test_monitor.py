@@ -289,7 +289,7 @@ def test_run_dir_that_fills(cluster, monitor, folder):
             size = monitor.step_files("monitor.trace")[0].stat().st_size
             assert wait_until(lambda: grown(monitor, size), 30)
             fill(filler)
-            assert wait_until(lambda: "recording ends, the step goes on" in monitor.said()[before:], 30)
+            assert wait_until(lambda: "recording ends, the step goes on" in monitor.said()[before:], 120)
             assert "No space left on device" in monitor.said()[before:] and monitor.daemon.alive()
             full = run(cluster, folder, "-n1", "--overlap", "--topo-monitor=sw")
             assert full.returncode == 0 and full.stderr.count("\n") <= 1, full.stderr

@@ -91,7 +91,7 @@ def test_tables():
 
 
 @pytest.mark.parametrize("options, words", [
-    (["cluster"], "cluster: unknown, expected node, show or walk"), ([], "node"), (["node", "--time=0"], "--time=0"),
+    (["cluster"], "cluster: unknown, expected node or show"), ([], "node"), (["node", "--time=0"], "--time=0"),
     (["show"], "expected show NODE"), (["node", "--node=x"], "--node requires --send"),
     (["node", "--send", "--node=a b"], "not the name of a node"), (["node", "--send", "--costs"], "exclude each other"),
     (["show", "cn1", "--send"], "require node"),
