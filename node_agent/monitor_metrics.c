@@ -110,7 +110,6 @@ static int choose_domains(struct monitor_metrics *m, struct err *e)
 	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
 		int at = trace_head_level(&m->head, levels[i]);
 		const struct trace_level *l = at < 0 ? NULL : &m->head.levels[at];
-
 		unsigned pus = 0;
 
 		/* Objects that have each PU once, few enough for the values. */

@@ -11,4 +11,7 @@
 /* SHA-256 (FIPS 180-4) as lower-case hexadecimal, NUL-terminated. Never fails. */
 void hash_hex(const void *data, size_t len, char out[static HASH_HEX]);
 
+/* The same of a digest of HASH_BYTES that was computed otherwise. */
+void hash_write(const unsigned char digest[static HASH_BYTES], char out[static HASH_HEX]);
+
 #endif

@@ -86,9 +86,7 @@ int claim_ack(const struct claim *c, char out[static CLAIM_MAC])
 	    !HMAC(EVP_sha256(), c->key, CLAIM_KEY - 1, (const unsigned char *) text, strlen(text), mac, &len) ||
 	    len != HASH_BYTES)
 		return -1;
-	out += sprintf(out, CLAIM_MAC_SCHEME);
-	for (size_t i = 0; i < HASH_BYTES; i++)
-		out += sprintf(out, "%02x", mac[i]);
+	hash_write(mac, out + sprintf(out, CLAIM_MAC_SCHEME));
 	return 0;
 }
 
