@@ -2,7 +2,7 @@
 # Copyright (C) 2026 The Topiary authors
 """All tests under one roof: each case of a cmocka program is a test beside those in Python; one line of totals ends the
 run."""
-import datetime
+import json
 import os
 import re
 import signal
@@ -156,12 +156,14 @@ def pytest_runtest_makereport(item):
 
 
 totals = {"passed": 0, "failed": 0, "skipped": 0}
+failures = {}       # of the tests that failed, in order
 
 
 def pytest_runtest_logreport(report):
     if report.when == "call" or report.outcome != "passed":
         totals[report.outcome] += 1
     if report.failed:
+        failures[report.nodeid] = True
         print(f"\nFAILED {report.nodeid} ({report.when}): {str(report.longrepr)[-300:]}", flush=True)
 
 
@@ -170,19 +172,9 @@ def pytest_collectreport(report):
         totals["failed"] += 1
 
 
-def record(target, counts):
-    """What packaging/check-releases prints of the release of Slurm that ran."""
-    slurmctld = Path(os.environ["SLURM_PREFIX"]) / "sbin/slurmctld" if os.environ.get("SLURM_PREFIX") else "slurmctld"
-    told = subprocess.run([slurmctld, "-V"], capture_output=True, text=True, check=True).stdout
-    release = ".".join(told.split()[-1].split(".")[:2])
-    folder = Path(os.environ.get("TOPIARY_CACHE", ROOT / ".cache")) / "releases"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{release}.{target}").write_text(f"{release}\t{target}\t{datetime.date.today()}\t{counts}\n")
-
-
 def pytest_unconfigure(config):
+    """One line of totals; tools/pytest reads the same from a file."""
     if not config.option.collectonly and not is_worker(config):
-        counts = ", ".join(f"{count} {outcome}" for outcome, count in totals.items())
-        if "TOPIARY_RECORD" in os.environ:
-            record(os.environ["TOPIARY_RECORD"], counts)
-        print(counts, flush=True)
+        if "TOPIARY_TOLD" in os.environ:
+            Path(os.environ["TOPIARY_TOLD"]).write_text(json.dumps({"totals": totals, "failures": list(failures)}))
+        print(", ".join(f"{count} {outcome}" for outcome, count in totals.items()), flush=True)

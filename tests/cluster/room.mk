@@ -20,7 +20,7 @@ $(call objects,tests/rig/job_submit_site.c): ROOM_CFLAGS = -DNDEBUG -Iselect_plu
 RIG_ENV = CACHE=$(CACHE) TOPIARY_CACHE=$(CACHE) TOPIARY_BUILD=$(abspath $(BUILD)) PYTHONDONTWRITEBYTECODE=1
 # Debian's, for which setup brings what is needed: a user's own may come first in PATH.
 PYTHON ?= /usr/bin/python3
-PYTEST = $(RIG_ENV) $(PYTHON) -m pytest -c tests/pytest.ini --rootdir=.
+PYTEST = $(RIG_ENV) $(PYTHON) tools/pytest
 # Tests that start daemons wait most of the time: so many files of tests at once, each with clusters of its own (about 1 GB).
 WORKERS ?= $(shell awk -v cores=$$(nproc) '/^MemAvailable/ { n = int($$2 / 3000000); m = 2 * cores; print (n < 1 ? 1 : n > m ? m : n) }' /proc/meminfo)
 SIDE_BY_SIDE = $(PYTEST) -n $(WORKERS) --dist loadfile
