@@ -28,7 +28,8 @@ static const struct cmd_option options[] = {
 	{ "offline", 'O', NULL, CMD_FLAG(offline), "Build it from XML files, without a registry" },
 	{ "output", 'o', "FILE", CMD_TEXT(output),
 	  "Write to FILE, atomically (default: standard output; with --watch SnapshotFile)" },
-	{ "force", 'f', NULL, CMD_FLAG(force), "With --output: replace a snapshot that has nodes by one without" },
+	{ "force", 'f', NULL, CMD_FLAG(force),
+	  "With --output: replace a snapshot that has nodes by one without, or of another database" },
 	{ "watch", 'w', NULL, CMD_FLAG(watch), "Keep FILE up to date with the registry until terminated" },
 	{ "interval", 'i', "SECONDS", CMD_NUMBER(interval, 1, MAX_INTERVAL),
 	  "Seconds between requests (default: SnapshotPoll)" },
@@ -75,7 +76,7 @@ static int from_files(const struct args *a, struct buf *out, struct err *e)
 		free(nodes);
 	}
 	if (rc == 0)
-		rc = inventory_snapshot(v, out, e);
+		rc = inventory_snapshot(v, NULL, out, e);
 	inventory_free(v);
 	return rc;
 }

@@ -178,9 +178,11 @@ static void write_kind(const struct node *nodes, size_t n, struct buf *out)
 	buf_free(&hosts);
 }
 
-static void write_kinds(const struct node *nodes, size_t n, struct buf *out)
+static void write_kinds(const struct node *nodes, size_t n, const char *database, struct buf *out)
 {
 	snapshot_start(out);
+	if (database)
+		buf_printf(out, SNAPSHOT_DATABASE "%s\n", database);
 	for (size_t first = 0, end; first < n; first = end) {
 		for (end = first + 1; end < n && nodes[end].kind == nodes[first].kind;)
 			end++;
@@ -189,7 +191,7 @@ static void write_kinds(const struct node *nodes, size_t n, struct buf *out)
 	snapshot_end(out);
 }
 
-int inventory_snapshot(const struct inventory *v, struct buf *out, struct err *e)
+int inventory_snapshot(const struct inventory *v, const char *database, struct buf *out, struct err *e)
 {
 	struct node *nodes = malloc((v->nnodes + 1) * sizeof(*nodes));
 	struct buf b = {0};
@@ -202,7 +204,7 @@ int inventory_snapshot(const struct inventory *v, struct buf *out, struct err *e
 	qsort(nodes, v->nnodes, sizeof(*nodes), host_compare);
 	if ((n = nodes_unite(nodes, v->nnodes, e)) >= 0) {
 		qsort(nodes, n, sizeof(*nodes), by_kind);
-		write_kinds(nodes, n, &b);
+		write_kinds(nodes, n, database, &b);
 	}
 	free(nodes);
 	if (n >= 0 && !b.failed) {

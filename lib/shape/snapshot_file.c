@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,10 +17,20 @@ static bool may_have_nodes(const char *path, const struct buf *now)
 	return !empty;
 }
 
+/* The identity of its database; false if it states none. */
+static bool database_read(const struct buf *text, char out[static 64])
+{
+	const char *at = text->len ? memmem(text->data, text->len, "\n" SNAPSHOT_DATABASE,
+					    strlen("\n" SNAPSHOT_DATABASE)) : NULL;
+
+	return at && sscanf(at, " " SNAPSHOT_DATABASE "%63s", out) == 1;
+}
+
 int snapshot_replace(const char *path, const struct buf *text, bool force, struct err *e)
 {
 	struct snapshot *new = snapshot_parse(text->data ? text->data : "", text->len, "the new snapshot", e);
 	struct buf now = {0};
+	char old[64], other[64];
 	bool there, empty;
 	int rc = 1;
 
@@ -34,6 +45,10 @@ int snapshot_replace(const char *path, const struct buf *text, bool force, struc
 		rc = err_set(e,
 			     "%s: not replaced by a snapshot without nodes; is the registry's database empty, or "
 			     "another one? If it is meant: topiary snapshot --force -o %s", path, path);
+	else if (!force && database_read(&now, old) && database_read(text, other) && strcmp(old, other))
+		rc = err_set(e,
+			     "%s: not replaced by a snapshot of another database, %s; the file is of %s. Is topiaryd's "
+			     "Database right? If it is meant: topiary snapshot --force -o %s", path, other, old, path);
 	else if (file_replace(path, text->data, text->len, 0644, e))
 		rc = -1;
 	buf_free(&now);

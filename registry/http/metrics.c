@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 
+#include "peer.h"
 #include "pg_servers.h"
 
 #include "store/identity.h"
@@ -262,6 +263,7 @@ void read_metrics(struct call *c)
 	add_metric(&out, "snapshot_current", "gauge",
 		   "1 if the snapshot file is what the database has, 0 if it cannot be written or was kept.",
 		   publisher_is_current(s->publisher));
+	add_metric(&out, "known_nodes", "gauge", "Nodes in KnownNodes, 0 without it.", peers_known(s->peers));
 	add_requests(&out, s->metrics);
 	add_durations(&out, s->metrics);
 	call_body(c, "text/plain; version=0.0.4; charset=utf-8", &out);

@@ -88,6 +88,11 @@ void peers_free(struct peers *p)
 	free(p);
 }
 
+size_t peers_known(const struct peers *p)
+{
+	return p->nodes.count;
+}
+
 static int address_mapped(const struct sockaddr *a, struct in6_addr *out)
 {
 	if (a->sa_family == AF_INET6) {

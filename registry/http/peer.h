@@ -21,6 +21,8 @@ struct peers;
 /* NULL with an error, also when KnownNodes is no host list. peers_free accepts NULL. */
 struct peers *peers_new(const struct settings *s, struct err *e);
 void peers_free(struct peers *p);
+/* The number of KnownNodes. */
+size_t peers_known(const struct peers *p);
 
 /*
  * May the sender export the node? The node must be in KnownNodes, where that is set, and the sender must have one of

@@ -44,43 +44,35 @@ int publish_text(struct db *db, struct buf *out, struct err *e)
 {
 	struct inventory *v = inventory_new();
 	PGresult *r = db_query(db, e,
-		"SELECT s.allocation, string_agg(n.name, ',') FROM node n JOIN layout f ON f.id = n.layout JOIN shape s"
-		" ON s.name = f.shape"
-		" GROUP BY s.name", 0, NULL);
+		"SELECT s.allocation, string_agg(n.name, ','), (SELECT identity FROM registry) FROM node n"
+		" JOIN layout f ON f.id = n.layout JOIN shape s ON s.name = f.shape GROUP BY s.name", 0, NULL);
 	int rc = v && r ? 0 : -1;
 
 	for (int i = 0; rc == 0 && i < PQntuples(r); i++)
 		rc = inventory_add(v, PQgetvalue(r, i, 1), PQgetvalue(r, i, 0), e);
 	if (rc == 0)
-		rc = inventory_snapshot(v, out, e);
+		rc = inventory_snapshot(v, PQntuples(r) ? PQgetvalue(r, 0, 2) : NULL, out, e);
 	PQclear(r);
 	inventory_free(v);
 	return rc;
 }
 
-static bool has_nodes(const struct buf *snapshot)
-{
-	return snapshot->len && memmem(snapshot->data, snapshot->len, "\nnodes ", 7);
-}
-
 /*
  * Takes ownership of text: 1 when the file is another and was written, 0, -1. The file itself is compared, since it may
- * have been damaged or deleted. A snapshot without nodes comes from a new or wrong database: with it, slurmctld would
- * hold all jobs that require a placement.
+ * have been damaged or deleted.
  */
 static int write_new(struct published_file *p, struct buf *text, bool is_snapshot, struct err *e)
 {
 	struct buf file = {0};
-	bool readable = file_read(p->path, FILE_MAX, &file, NULL) == 0;
-	int rc = 0;
+	int rc;
 
-	if (!readable || file.len != text->len || memcmp(file.data, text->data, text->len)) {
-		if (is_snapshot && readable && has_nodes(&file) && !has_nodes(text))
-			rc = err_set(e, "the database has no nodes, and the file is kept; correct Database, or remove"
-				     " the file if its nodes are gone");
-		else
-			rc = file_replace(p->path, text->data, text->len, 0644, e) ? -1 : 1;
-	}
+	if (is_snapshot)
+		rc = snapshot_replace(p->path, text, false, e);
+	else if (!file_read(p->path, FILE_MAX, &file, NULL) && file.len == text->len &&
+		 !memcmp(file.data, text->data, text->len))
+		rc = 0;
+	else
+		rc = file_replace(p->path, text->data, text->len, 0644, e) ? -1 : 1;
 	atomic_store(&p->unwritten, rc < 0);
 	if (rc == 1)
 		log_info("%s: written, %zu bytes", p->path, text->len);

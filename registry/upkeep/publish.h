@@ -16,8 +16,8 @@ int publish_text(struct db *db, struct buf *out, struct err *e);
  * A thread that keeps three files up to date with the database: the snapshot, the fabric's levels (fabric_store.h;
  * no file until a fabric was imported), and the nodes' costs (costs_store.h; no nodes in it until one was
  * measured). Within a second of a request, and every half minute, because another topiaryd may write to the same
- * database. A file is replaced when its content is another than the database has, and never one with nodes by a
- * snapshot without any.
+ * database. A file is replaced when its content is another than the database has, the snapshot by
+ * snapshot_replace.
  */
 struct publisher;
 

@@ -313,8 +313,17 @@ def test_a_new_database_does_not_empty_the_snapshot(registry, configured):
         configured(Database=conninfo)
         assert wait_until(lambda: checks(registry) == {"snapshot"}, 60), registry.get("/readyz").body
         assert registry.snapshot_text() == before
-        assert "the database has no nodes, and the file is kept" in registry.log("topiaryd")
+        assert "not replaced by a snapshot without nodes" in registry.log("topiaryd")
         assert b"topiary_snapshot_current 0" in registry.get("/metrics").body
+        assert registry.put("stranger", machine(SMALL, "stranger", 1)).status == 200  # another site's
+        assert wait_until(lambda: "not replaced by a snapshot of another database" in registry.log("topiaryd"), 60)
+        assert registry.snapshot_text() == before and checks(registry) == {"snapshot"}
+        copy = registry.folder / "followed"
+        for text, done in ((before, 1), ("", 0)):  # as a controller does
+            copy.write_text(text)
+            assert subprocess.run([BUILD / "topiary", "snapshot", "-o", copy, "--config", registry.config], check=False,
+                                  timeout=60).returncode == done
+        assert "nodes stranger" in copy.read_text()
         configured(Database=f"host={registry.folder}/pg dbname=topiary user={USER}")
     assert wait_until(lambda: not checks(registry), 60), registry.get("/readyz").body
     assert b"topiary_snapshot_current 1" in registry.get("/metrics").body

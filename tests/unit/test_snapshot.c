@@ -75,7 +75,7 @@ static void larger_text(struct buf *b)
 		snprintf(name, sizeof(name), i < 150 ? "cn%03d" : "r%dx", i);
 		assert_int_equal(inventory_add(v, name, shapes[i < 150 ? i / 50 : i % 4], NULL), 0);
 	}
-	assert_int_equal(inventory_snapshot(v, b, NULL), 0);
+	assert_int_equal(inventory_snapshot(v, NULL, b, NULL), 0);
 	inventory_free(v);
 }
 
@@ -550,7 +550,7 @@ static struct buf inventory_text(struct inventory *v)
 	struct buf b = {0};
 	struct err e;
 
-	if (inventory_snapshot(v, &b, &e))
+	if (inventory_snapshot(v, NULL, &b, &e))
 		fail_msg("%s", e.text);
 	inventory_free(v);
 	return b;
@@ -589,11 +589,11 @@ static void refuses_invalid_inventories(void **state)
 	assert_non_null(strstr(e.text, "cn1"));
 	assert_int_equal(inventory_add(v, "cn2,b@d", "Core:2", &e), -1);
 	assert_int_equal(inventory_add(v, "cn[2-4]", "Core:4", &e), 0);
-	assert_int_equal(inventory_snapshot(v, &b, &e), 0);
+	assert_int_equal(inventory_snapshot(v, NULL, &b, &e), 0);
 	assert_null(strstr(b.data, "Core:2"));
 	buf_free(&b);
 	assert_int_equal(inventory_add(v, "cn3", "Core:8", &e), 0);
-	assert_int_equal(inventory_snapshot(v, &b, &e), -1);
+	assert_int_equal(inventory_snapshot(v, NULL, &b, &e), -1);
 	assert_non_null(strstr(e.text, "cn3"));
 	assert_null(b.data);
 	inventory_free(v);

@@ -117,7 +117,7 @@ static struct buf sealed(const char *nodes, const char *shape)
 	struct buf b = {0};
 
 	assert_int_equal(inventory_add(v, nodes, shape, NULL), 0);
-	assert_int_equal(inventory_snapshot(v, &b, NULL), 0);
+	assert_int_equal(inventory_snapshot(v, NULL, &b, NULL), 0);
 	inventory_free(v);
 	return b;
 }
