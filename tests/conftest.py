@@ -20,7 +20,7 @@ UNIT_TIMEOUT = int(os.environ.get("TOPIARY_UNIT_TIMEOUT", "300"))  # seconds, of
 # Those that look for displays load X11 and OpenCL each time: half of the time of programs that read many machines.
 NO_DISPLAYS = {"HWLOC_PLUGINS_BLACKLIST": "hwloc_gl.so,hwloc_opencl.so"}
 SKIPS = ROOT / "tests" / "skips.txt"
-LISTED_CASE = re.compile(r"^\s*cmocka_unit_test\w*\(\s*(\w+)", re.M)
+LISTED_CASE = re.compile(r"^TEST\((\w+)", re.M)  # tests/unit/table.h
 RESULT = re.compile(r"^(not ok|ok) (\d+) (?:- |# (SKIP) )(\S+)", re.M)  # cmocka's, in which a skipped case is "not ok"
 PLAN = re.compile(r"^1\.\.(\d+)$", re.M)
 
@@ -40,7 +40,7 @@ class Program(pytest.File):
     running = None
 
     def collect(self):
-        self.cases = LISTED_CASE.findall(self.path.read_text())
+        self.cases = list(dict.fromkeys(LISTED_CASE.findall(self.path.read_text())))  # once, also if #ifdef has two
         for name in self.cases:
             yield Case.from_parent(self, name=name)
         yield Protocol.from_parent(self, name="tap")

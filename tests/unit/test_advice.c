@@ -580,7 +580,7 @@ static void one_trace(enum fault fault, struct score *score)
 	trace_head_free(&h);
 }
 
-static void finds_what_was_planted(void **state)
+TEST(finds_what_was_planted)
 {
 	struct score score[FAULTS] = { { 0 } }, all = { 0 }, clean = { 0 };
 
@@ -602,11 +602,10 @@ static void finds_what_was_planted(void **state)
 	}
 	assert_true(all.found >= 0.99 * all.made);
 	assert_true(clean.others <= 0.01 * clean.made);
-	(void) state;
 }
 
 /* Each rank of a step has a trace of the cores that it is bound to: together they are as one of all of them. */
-static void ranks_are_one_program(void **state)
+TEST(ranks_are_one_program)
 {
 	srand48(7);
 	for (unsigned i = 0; i < 200; i++) {
@@ -651,10 +650,9 @@ static void ranks_are_one_program(void **state)
 			trace_head_free(&part[k]);
 		}
 	}
-	(void) state;
 }
 
-static void traces_must_belong_together(void **state)
+TEST(traces_must_belong_together)
 {
 	static const struct { const char *node, *event; int64_t start; const char *error; } rows[] = {
 		{ "cn1", "busy", 0, NULL },
@@ -691,7 +689,6 @@ static void traces_must_belong_together(void **state)
 	}
 	free(r.values);
 	trace_head_free(&a);
-	(void) state;
 }
 
 /*
@@ -699,7 +696,7 @@ static void traces_must_belong_together(void **state)
  * lists on two packages. Packed, each cache has one kind, and that with the large lists more than twice the misses of
  * either cache when threads are scattered: this is found, and the scattered run has nothing.
  */
-static void scattered_or_packed(void **state)
+TEST(scattered_or_packed)
 {
 	static const struct { double small, large; bool is_packed; } rows[] = {
 		{ 3e6, 9e6, false }, { 2e4, 14e6, true },
@@ -738,17 +735,6 @@ static void scattered_or_packed(void **state)
 		trace_close(t);
 	}
 	trace_head_free(&h);
-	(void) state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_what_was_planted),
-		cmocka_unit_test(ranks_are_one_program),
-		cmocka_unit_test(traces_must_belong_together),
-		cmocka_unit_test(scattered_or_packed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

@@ -9,7 +9,7 @@
 #define SW "topiary monitor 1\nuid 1\nhz 1\nset sw\n"
 #define SIXTEEN "10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,"
 
-static void values_of_the_option(void **state)
+TEST(values_of_the_option)
 {
 	static const struct { const char *value, *set; unsigned hz; bool advise; } rows[] = {
 		{ "off", "sw", 0, false }, { "sw", "sw", 1, false }, { "on", "cpu", 1, false },
@@ -26,7 +26,6 @@ static void values_of_the_option(void **state)
 		"sw,hz=1,hz=2,hz=3,hz=4,hz=5,hz=6,hz=7,hz=8,hz=9,hz=10,hz=11,hz=12,hz=13",
 	};
 
-	(void) state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct monitor_request r = {0};
 		struct err e;
@@ -47,7 +46,7 @@ static void values_of_the_option(void **state)
 	}
 }
 
-static void only_what_is_written_is_read(void **state)
+TEST(only_what_is_written_is_read)
 {
 	static const char *const bad[] = {
 		"", "x", "topiary monitor 1\n", "topiary monitor 2\nuid 1\nhz 1\nset sw\n",
@@ -65,7 +64,6 @@ static void only_what_is_written_is_read(void **state)
 		{ 4294967294, { 100, "sw+cpu+power+net+gpu", false }, SIXTEEN SIXTEEN SIXTEEN SIXTEEN "64,65" },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
 		struct monitor_ask a = {0};
 		struct buf text = {0};
@@ -90,13 +88,12 @@ static void only_what_is_written_is_read(void **state)
 	}
 }
 
-static void sets_have_names(void **state)
+TEST(sets_have_names)
 {
 	static const char *const good[] = { "sw", "cpu", "power", "net", "gpu", "cpu+net", "sw+cpu+power+net+gpu",
 					    "CPU" };
 	static const char *const bad[] = { "", "+", "cpu+", "+cpu", "cpu++net", "cp", "cpus", "cpu net", "cpu,net" };
 
-	(void) state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		assert_true(monitor_sets_exist(good[i]));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -108,13 +105,4 @@ static void sets_have_names(void **state)
 	assert_string_equal(monitor_events[0].name, "busy");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values_of_the_option),
-		cmocka_unit_test(only_what_is_written_is_read),
-		cmocka_unit_test(sets_have_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

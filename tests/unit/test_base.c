@@ -24,7 +24,7 @@ static void put(const char *text)
 		fail_msg("%s", e.text);
 }
 
-static void replaces_files(void **state)
+TEST(replaces_files)
 {
 	struct buf b = {0};
 	struct stat st;
@@ -48,11 +48,10 @@ static void replaces_files(void **state)
 	assert_int_equal(file_read(dir, 100, &b, &e), -1);
 	assert_int_equal(file_read("/nowhere/at/all", 100, &b, &e), -1);
 	assert_int_equal(file_replace("/nowhere/at/all", "x", 1, 0600, &e), -1);
-	(void) state;
 }
 
 /* A link that somebody put in the place of a file is replaced; what it points to keeps its bytes. */
-static void replaces_links_and_never_follows(void **state)
+TEST(replaces_links_and_never_follows)
 {
 	char other[80];
 	struct buf b = {0};
@@ -65,20 +64,18 @@ static void replaces_links_and_never_follows(void **state)
 	assert_int_equal(file_read(other, 100, &b, NULL), 0);
 	assert_string_equal(b.data, "mine");
 	buf_free(&b);
-	(void) state;
 }
 
-static void hashes(void **state)
+TEST(hashes)
 {
 	char hex[HASH_HEX];
 
 	/* FIPS 180-4, example of the one-block message "abc" */
 	hash_hex("abc", 3, hex);
 	assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-	(void) state;
 }
 
-static void reads_settings(void **state)
+TEST(reads_settings)
 {
 	char host[256] = "", want[2 * sizeof(host) + sizeof("/run/x")];
 	struct settings s;
@@ -105,11 +102,10 @@ static void reads_settings(void **state)
 	assert_string_equal(s.drift_hook, "");
 	assert_string_equal(s.peer_check, "refuse");
 	settings_free(&s);
-	(void) state;
 }
 
 /* A line is one line, whatever its length, and where it begins; what is longest is a comment that would set a key. */
-static void reads_lines(void **state)
+TEST(reads_lines)
 {
 	static const struct {
 		const char *before;
@@ -145,10 +141,9 @@ static void reads_lines(void **state)
 			fail_msg("row %zu: Admins=%s KeepHistory=%u", i, s.admins, s.keep_history);
 		settings_free(&s);
 	}
-	(void) state;
 }
 
-static void reads_long_values(void **state)
+TEST(reads_long_values)
 {
 	char text[6000] = "Database=";
 	struct settings s;
@@ -160,10 +155,9 @@ static void reads_long_values(void **state)
 		fail_msg("%s", e.text);
 	assert_string_equal(s.database, text + 9);
 	settings_free(&s);
-	(void) state;
 }
 
-static void a_named_file_exists(void **state)
+TEST(a_named_file_exists)
 {
 	struct settings s;
 	struct err e;
@@ -182,7 +176,6 @@ static void a_named_file_exists(void **state)
 	assert_int_equal(settings_load_named(NULL, &s, &e), 0);
 	settings_free(&s);
 	unsetenv("SLURM_CONF");
-	(void) state;
 }
 
 static void note_origin(void *user, const char *key, const char *value, struct settings_origin origin)
@@ -193,7 +186,7 @@ static void note_origin(void *user, const char *key, const char *value, struct s
 		buf_printf(b, "%s=%s:%u(%u) ", key, value, origin.line, origin.before);
 }
 
-static void names_the_line_of_each_value(void **state)
+TEST(names_the_line_of_each_value)
 {
 	struct buf b = {0};
 	struct err e;
@@ -207,10 +200,9 @@ static void names_the_line_of_each_value(void **state)
 	b = (struct buf){0};
 	assert_int_equal(settings_each(path, note_origin, &b, &e), -1);
 	assert_null(b.data);
-	(void) state;
 }
 
-static void refuses_settings(void **state)
+TEST(refuses_settings)
 {
 	static const struct {
 		const char *text, *error;
@@ -250,10 +242,9 @@ static void refuses_settings(void **state)
 		if (strncmp(e.text, path, strlen(path)) || !strstr(e.text, rows[i].error))
 			fail_msg("row %zu: '%s' has no '%s'", i, e.text, rows[i].error);
 	}
-	(void) state;
 }
 
-static void prefixes_errors(void **state)
+TEST(prefixes_errors)
 {
 	struct err e;
 
@@ -265,16 +256,14 @@ static void prefixes_errors(void **state)
 	err_within(&e, "file");
 	assert_string_equal(e.text, "file: file x: line 3");
 	assert_int_equal(err_set(NULL, "nobody listens"), -1);
-	(void) state;
 }
 
-static void arrays_grow(void **state)
+TEST(arrays_grow)
 {
 	unsigned *list = NULL, n = 0, *three, *before;
 	struct { char name[24]; } *wide = NULL;
 	size_t nwide = 0;
 
-	(void) state;
 	for (unsigned i = 0; i < 100; i++)
 		*array_add(list, n) = i;
 	assert_int_equal(n, 100);
@@ -305,7 +294,7 @@ static void arrays_grow(void **state)
 	free(wide);
 }
 
-static void controls_are_seen(void **state)
+TEST(controls_are_seen)
 {
 	static const struct {
 		const char *text, *printed;
@@ -329,7 +318,6 @@ static void controls_are_seen(void **state)
 		assert_int_equal(is_printable(text), !strcmp(rows[i].text, rows[i].printed));
 		assert_string_equal(printable(text), rows[i].printed);
 	}
-	(void) state;
 }
 
 static int setup(void **state)
@@ -350,22 +338,4 @@ static int teardown(void **state)
 	return system(command);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(replaces_files),
-		cmocka_unit_test(replaces_links_and_never_follows),
-		cmocka_unit_test(hashes),
-		cmocka_unit_test(reads_settings),
-		cmocka_unit_test(reads_lines),
-		cmocka_unit_test(reads_long_values),
-		cmocka_unit_test(a_named_file_exists),
-		cmocka_unit_test(names_the_line_of_each_value),
-		cmocka_unit_test(refuses_settings),
-		cmocka_unit_test(prefixes_errors),
-		cmocka_unit_test(arrays_grow),
-		cmocka_unit_test(controls_are_seen),
-	};
-
-	return cmocka_run_group_tests_name("base", tests, setup, teardown);
-}
+TESTS_MAIN(setup, teardown)

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "bind/pages.h"
 #include "bind/request.h"
+#include "table.h"
 
 static const struct {
 	const char *name, *value;
@@ -93,9 +88,8 @@ static const struct {
 	{ "topo-shade", "off", "--topo-shade: unknown Topiary option" },
 };
 
-static void test_right(void **state)
+TEST(test_right)
 {
-	(void) state;
 	for (size_t i = 0; i < sizeof(right) / sizeof(*right); i++) {
 		struct bind_request r = {0};
 		struct err e;
@@ -105,9 +99,8 @@ static void test_right(void **state)
 	}
 }
 
-static void test_wrong(void **state)
+TEST(test_wrong)
 {
-	(void) state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		const struct bind_request before = { .place = PLACE_MEM, .strict = true, .level = "l2" };
 		struct bind_request r = before;
@@ -120,12 +113,11 @@ static void test_wrong(void **state)
 }
 
 /* A user's word replaces a site's, all of it. */
-static void test_again(void **state)
+TEST(test_again)
 {
 	struct bind_request r = {0}, mem = { .place = PLACE_MEM }, scatter = { .place = PLACE_SCATTER };
 	struct err e;
 
-	(void) state;
 	assert_int_equal(bind_request_set(&r, "topo-place", "compact:l3", &e), 0);
 	assert_int_equal(bind_request_set(&r, "topo-place", "scatter", &e), 0);
 	assert_memory_equal(&r, &scatter, sizeof(r));
@@ -142,7 +134,7 @@ static void test_again(void **state)
 	assert_false(r.strict);
 }
 
-static void pages_by_numa_node(void **state)
+TEST(pages_by_numa_node)
 {
 	static const char maps[] =
 		"55e127000000 default file=/bin/N1=7 mapped=1 N0=1 kernelpagesize_kB=4\n"
@@ -153,20 +145,9 @@ static void pages_by_numa_node(void **state)
 		"7f3000000000 default anon=1 N1=5";
 	struct pages sum = { .kib = { [0] = 100 } };
 
-	(void) state;
 	pages_add(maps, &sum);
 	for (unsigned i = 0; i < PAGES_NODES; i++)
 		assert_int_equal(sum.kib[i], i == 0 ? 104 : i == 1 ? 8 + 4096 : i == 10 ? 4 : 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_right),
-		cmocka_unit_test(test_wrong),
-		cmocka_unit_test(test_again),
-		cmocka_unit_test(pages_by_numa_node),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

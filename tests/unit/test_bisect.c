@@ -61,7 +61,7 @@ static double likeness(const struct spectral_graph *w, const double *x, const do
  * In the lowest eigenvector a long grid changes sign once along its length, for every seed; eigenvectors are
  * orthogonal.
  */
-static void finds_low_eigenvectors(void **state)
+TEST(finds_low_eigenvectors)
 {
 	static const struct { unsigned wide, high; } rows[] = { { 60, 1 }, { 400, 1 }, { 90, 6 }, { 200, 8 } };
 
@@ -83,7 +83,6 @@ static void finds_low_eigenvectors(void **state)
 			free(swing);
 			matrix_free(m);
 		}
-	(void) state;
 }
 
 static unsigned firsts(const struct bisection *h)
@@ -96,7 +95,7 @@ static unsigned firsts(const struct bisection *h)
 }
 
 /* The shortest possible cut, for every seed. */
-static void cuts_grids(void **state)
+TEST(cuts_grids)
 {
 	static const struct { unsigned wide, high, first; double weight, cut; } rows[] = {
 		{ 4, 8, 16, 1, 4 }, { 8, 4, 16, 1, 4 }, { 6, 4, 8, 1, 4 }, { 8, 8, 32, 1, 8 }, { 5, 1, 2, 1, 1 },
@@ -118,11 +117,10 @@ static void cuts_grids(void **state)
 			bisection_free(&h);
 			matrix_free(m);
 		}
-	(void) state;
 }
 
 /* Any sizes, ranks without communication, quick or not. */
-static void halves_have_exact_sizes(void **state)
+TEST(halves_have_exact_sizes)
 {
 	struct matrix *m = grid(7, 5, 2);
 
@@ -138,11 +136,10 @@ static void halves_have_exact_sizes(void **state)
 			bisection_free(&h);
 		}
 	matrix_free(m);
-	(void) state;
 }
 
 /* With spare room a half gets as many ranks as belong together, within its limit, and empty slots for the others. */
-static void free_sizes_minimise_the_cut(void **state)
+TEST(free_sizes_minimise_the_cut)
 {
 	struct matrix *m = matrix_of("%%MatrixMarket matrix coordinate real general\n14 14 12\n"
 				     "2 1 1\n3 2 1\n4 3 1\n5 4 1\n7 6 1\n8 7 1\n9 8 1\n10 9 1\n11 10 1\n12 11 1\n"
@@ -167,11 +164,10 @@ static void free_sizes_minimise_the_cut(void **state)
 			bisection_free(&h);
 		}
 	matrix_free(m);
-	(void) state;
 }
 
 /* The predicted decrease of exchanges, and the gains kept, equal a new computation. */
-static void kept_gains_are_exact(void **state)
+TEST(kept_gains_are_exact)
 {
 	struct matrix *m = grid(9, 7, 3);
 	uint64_t chance = 1;
@@ -195,10 +191,9 @@ static void kept_gains_are_exact(void **state)
 	}
 	bisection_free(&h);
 	matrix_free(m);
-	(void) state;
 }
 
-static void improves_existing_halves(void **state)
+TEST(improves_existing_halves)
 {
 	struct matrix *m = grid(8, 4, 1);
 	struct bisection h;
@@ -220,11 +215,10 @@ static void improves_existing_halves(void **state)
 		assert_int_equal(h.second[i], !best[i]);
 	bisection_free(&h);
 	matrix_free(m);
-	(void) state;
 }
 
 /* A pair tried in vain is not tried again until a rank moved in one of its domains; a saved state is restored. */
-static void pairs_are_tried_once(void **state)
+TEST(pairs_are_tried_once)
 {
 	struct places *p = places_of(4, "Package:2 Core:4", NULL);
 	struct slots *s = slots_new(p, NULL);
@@ -249,7 +243,6 @@ static void pairs_are_tried_once(void **state)
 	attempts_free(&a);
 	slots_free(s);
 	places_free(p);
-	(void) state;
 }
 
 /* Far from good: a stride that is coprime to the number of slots. */
@@ -293,7 +286,7 @@ static void check_mends(way_to_mend refine, const struct matrix *m, const struct
 	free(taken);
 }
 
-static void refines_mappings(void **state)
+TEST(refines_mappings)
 {
 	static const struct {
 		way_to_mend way;
@@ -336,11 +329,10 @@ static void refines_mappings(void **state)
 			places_free(p);
 			matrix_free(m);
 		}
-	(void) state;
 }
 
 /* At every level: no rank leaves its domain, and inside the domains a scattered grid becomes cheaper. */
-static void refines_within_domains(void **state)
+TEST(refines_within_domains)
 {
 	struct matrix *m = grid(9, 10, 1);
 	struct places *p = places_of(6, "Package:2 L3Cache:2 Core:4", NULL);
@@ -367,22 +359,6 @@ static void refines_within_domains(void **state)
 	slots_free(s);
 	places_free(p);
 	matrix_free(m);
-	(void) state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_low_eigenvectors),
-		cmocka_unit_test(cuts_grids),
-		cmocka_unit_test(halves_have_exact_sizes),
-		cmocka_unit_test(free_sizes_minimise_the_cut),
-		cmocka_unit_test(kept_gains_are_exact),
-		cmocka_unit_test(improves_existing_halves),
-		cmocka_unit_test(pairs_are_tried_once),
-		cmocka_unit_test(refines_mappings),
-		cmocka_unit_test(refines_within_domains),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

@@ -62,7 +62,7 @@ static void holds(const struct buf *xml, const char *name)
 	canon_free(&c);
 }
 
-static void accepts_what_hwloc_writes(void **state)
+TEST(accepts_what_hwloc_writes)
 {
 	static const char *const rows[] = {
 		"pu:1", "package:2 [numa] l3:4 core:6 pu:2", "[numa] package:2 l3:1 l2:2 l1:1 core:1 pu:2",
@@ -70,7 +70,6 @@ static void accepts_what_hwloc_writes(void **state)
 		"package:4 core:32 pu:8",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		hwloc_topology_t t = topology_of_synthetic(rows[i]);
 		struct buf xml = topology_export(t);
@@ -81,12 +80,11 @@ static void accepts_what_hwloc_writes(void **state)
 	}
 }
 
-static void accepts_this_machine(void **state)
+TEST(accepts_this_machine)
 {
 	hwloc_topology_t t = topology_begin();
 	struct buf xml;
 
-	(void)state;
 	assert_int_equal(hwloc_topology_load(t), 0);
 	xml = topology_export(t);
 	holds(&xml, "this machine");
@@ -100,14 +98,13 @@ static bool of_hwloc2(const struct buf *xml)
 	return strstr(xml->data, "hwloc2.dtd") && strstr(xml->data, "<topology version=\"2");
 }
 
-static void accepts_real_machines(void **state)
+TEST(accepts_real_machines)
 {
 	const char *cache = getenv("TOPIARY_CACHE");
 	char pattern[512];
 	size_t held = 0;
 	glob_t found;
 
-	(void)state;
 	snprintf(pattern, sizeof(pattern), "%s/src/hwloc-*/tests/hwloc/xml/*.xml", cache ? cache : ".cache");
 	if (glob(pattern, 0, NULL, &found)) {
 		print_message("no %s: run packaging/setup\n", pattern);
@@ -144,7 +141,7 @@ static void accepts_real_machines(void **state)
 #define TIER "<memtier kinds=\"2\" nodeset=\"0x00000001\"/>"
 #define LOCALITY "<pci_locality domain=\"0x0\" bus_min=\"0x0\" bus_max=\"0x1\" cpuset=\"0x00000001\"/>"
 
-static void renumbers(void **state)
+TEST(renumbers)
 {
 	static const char *const rows[][2] = {
 		{ "", "" },
@@ -162,7 +159,6 @@ static void renumbers(void **state)
 		  "<indexes length=\"0\"></indexes>" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf xml = {0};
 		struct canon c;
@@ -179,7 +175,7 @@ static void renumbers(void **state)
 	}
 }
 
-static void writes_one_form_of_escapes(void **state)
+TEST(writes_one_form_of_escapes)
 {
 	static const char doc[] = HEAD "<topology version='2.0'>" MACHINE("1")
 		"<info name='&#38;&amp;#38;&lt;&gt;&quot;&apos;&#x41;' value='&#9;&#10;&#13;\xc3\xa4'/>"
@@ -187,7 +183,6 @@ static void writes_one_form_of_escapes(void **state)
 	struct canon c;
 	struct err e;
 
-	(void)state;
 	if (canon_parse(doc, strlen(doc), "escapes", &c, &e))
 		fail_msg("%s", e.text);
 	assert_non_null(strstr(c.xml.data, "    <info name=\"&amp;&amp;#38;&lt;&gt;&quot;'A\""
@@ -197,7 +192,7 @@ static void writes_one_form_of_escapes(void **state)
 	canon_free(&c);
 }
 
-static void keeps_hwloc3(void **state)
+TEST(keeps_hwloc3)
 {
 	static const char doc[] = DOC3(MACHINE("7") OBJECT("L3Cache", "3") " id=\"obj3\" cache_inclusive=\"1\">"
 		OBJECT("PU", "20") " id=\"obj20\"/></object></object><info name=\"HostName\" value=\"n1\"/>"
@@ -205,7 +200,6 @@ static void keeps_hwloc3(void **state)
 	struct canon c;
 	struct err e;
 
-	(void)state;
 	if (canon_parse(doc, strlen(doc), "hwloc 3", &c, &e))
 		fail_msg("%s", e.text);
 	assert_non_null(strstr(c.xml.data, "<topology version=\"3.0\">\n"));
@@ -217,7 +211,7 @@ static void keeps_hwloc3(void **state)
 	canon_free(&c);
 }
 
-static void refuses(void **state)
+TEST(refuses)
 {
 	static const struct {
 		const char *doc, *says;
@@ -294,7 +288,6 @@ static void refuses(void **state)
 		{ DOC(MACHINE("1") "<info name=\"a\" value=\"&#0;\"/></object>"), "x:3:" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct err e = {0};
 		struct canon c;
@@ -306,12 +299,11 @@ static void refuses(void **state)
 	}
 }
 
-static void refuses_every_piece(void **state)
+TEST(refuses_every_piece)
 {
 	static const char doc[] = DOC(BODY);
 	struct canon c;
 
-	(void)state;
 	for (size_t n = 0; n < strlen(doc); n++) {
 		struct err e;
 		char *piece = malloc(n + 1);
@@ -351,7 +343,7 @@ static struct buf crowd(unsigned objects)
 	return xml;
 }
 
-static void has_limits(void **state)
+TEST(has_limits)
 {
 	static const struct {
 		struct buf (*make)(unsigned);
@@ -362,7 +354,6 @@ static void has_limits(void **state)
 		{ crowd, 200000, "200000 objects" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf at = rows[i].make(rows[i].most), above = rows[i].make(rows[i].most + 1);
 		struct canon c = canonical(&at, "at the limit");
@@ -377,19 +368,4 @@ static void has_limits(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(accepts_what_hwloc_writes),
-		cmocka_unit_test(accepts_this_machine),
-		cmocka_unit_test(accepts_real_machines),
-		cmocka_unit_test(renumbers),
-		cmocka_unit_test(writes_one_form_of_escapes),
-		cmocka_unit_test(keeps_hwloc3),
-		cmocka_unit_test(refuses),
-		cmocka_unit_test(refuses_every_piece),
-		cmocka_unit_test(has_limits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

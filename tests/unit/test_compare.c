@@ -341,11 +341,10 @@ static int row_check(const struct row *row)
 	return wrong;
 }
 
-static void changes_are_described_in_words(void **state)
+TEST(changes_are_described_in_words)
 {
 	int wrong = 0;
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++)
 		wrong += row_check(&rows[i]);
 	assert_int_equal(wrong, 0);
@@ -353,7 +352,7 @@ static void changes_are_described_in_words(void **state)
 
 /* --- facts --- */
 
-static void facts_have_severities(void **state)
+TEST(facts_have_severities)
 {
 	static const struct { const char *name; enum severity severity; } facts[] = {
 		{ "HostName", SEVERITY_IDENTITY }, { "DMIProductSerial", SEVERITY_IDENTITY },
@@ -368,13 +367,12 @@ static void facts_have_severities(void **state)
 		{ "CUDAGlobalMemorySize", SEVERITY_CAPACITY },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(facts); i++)
 		if (compare_fact(facts[i].name) != facts[i].severity)
 			fail_msg("%s: %s", facts[i].name, severity_name(compare_fact(facts[i].name)));
 }
 
-static void facts_become_changes(void **state)
+TEST(facts_become_changes)
 {
 	static const struct {
 		const char *object, *name, *from, *to, *words;
@@ -396,7 +394,6 @@ static void facts_become_changes(void **state)
 		  SEVERITY_COSMETIC, CHANGE_CHANGED },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(facts); i++) {
 		struct change c;
 
@@ -412,7 +409,7 @@ static void facts_become_changes(void **state)
 
 /* --- verdicts --- */
 
-static void verdict_modes_tolerate_changes(void **state)
+TEST(verdict_modes_tolerate_changes)
 {
 	static const struct { enum severity s; enum change_direction d; int verdicts[4]; } verdicts[] = {
 		{ SEVERITY_CAPACITY, CHANGE_GONE, { SEVERITY_CAPACITY, SEVERITY_CAPACITY, -1, -1 } },
@@ -423,7 +420,6 @@ static void verdict_modes_tolerate_changes(void **state)
 		{ SEVERITY_IDENTITY, CHANGE_GONE, { -1, -1, -1, -1 } },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(verdicts); i++)
 		for (int mode = VERIFY_STRICT; mode <= VERIFY_IGNORE; mode++) {
 			struct change one = { .severity = verdicts[i].s, .direction = verdicts[i].d };
@@ -434,12 +430,11 @@ static void verdict_modes_tolerate_changes(void **state)
 	assert_int_equal(changes_verdict(&(struct changes){0}, VERIFY_STRICT), -1);
 }
 
-static void names_are_read_back(void **state)
+TEST(names_are_read_back)
 {
 	static const char *const wrong[] = { "", "Capacity", "capacity ", "allow", "allow-extra,", "none" };
 	static const char *const modes[] = { "strict", "allow-extra", "allow-missing", "ignore" };
 
-	(void)state;
 	for (int s = 0; s < SEVERITY_COUNT; s++)
 		assert_int_equal(severity_parse(severity_name(s)), s);
 	for (size_t i = 0; i < ROWS(modes); i++)
@@ -462,7 +457,7 @@ static struct canon canonical(const char *xml)
 	return c;
 }
 
-static void hwloc_applies_its_diff(void **state)
+TEST(hwloc_applies_its_diff)
 {
 	static const struct edit smaller = { REPLACE, "type=\"NUMANode\" os_index=\"3\"", "68719476736",
 					     "51539607552" };
@@ -472,7 +467,6 @@ static void hwloc_applies_its_diff(void **state)
 	struct buf out = {0};
 	hwloc_topology_t t;
 
-	(void)state;
 	assert_int_equal(hwdiff_xml(x.xml.data, x.xml.len, y.xml.data, y.xml.len, &out, NULL), 0);
 	assert_int_equal(hwloc_topology_diff_load_xmlbuffer(out.data, out.len + 1, &diff, &name), 0);
 	hwloc_topology_init(&t);
@@ -490,14 +484,13 @@ static void hwloc_applies_its_diff(void **state)
 	free(b);
 }
 
-static void reports_what_hwloc_cannot_express(void **state)
+TEST(reports_what_hwloc_cannot_express)
 {
 	char *a = exported(SMT), *b = exported(PU_ONLY);
 	struct canon x = canonical(a), y = canonical(b);
 	struct buf out = {0};
 	struct err e = {""};
 
-	(void)state;
 	assert_int_equal(hwdiff_xml(x.xml.data, x.xml.len, y.xml.data, y.xml.len, &out, &e), 1);
 	assert_int_equal(hwdiff_xml(x.xml.data, x.xml.len, "no XML", 6, &out, &e), -1);
 	assert_non_null(strstr(e.text, "hwloc"));
@@ -508,17 +501,4 @@ static void reports_what_hwloc_cannot_express(void **state)
 	free(b);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(changes_are_described_in_words),
-		cmocka_unit_test(facts_have_severities),
-		cmocka_unit_test(facts_become_changes),
-		cmocka_unit_test(verdict_modes_tolerate_changes),
-		cmocka_unit_test(names_are_read_back),
-		cmocka_unit_test(hwloc_applies_its_diff),
-		cmocka_unit_test(reports_what_hwloc_cannot_express),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

@@ -11,7 +11,7 @@
 #define SHA "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 /* Only a claim that may be signed gets as far as munge, of which there is none here. */
-static void signs_only_claims_that_are_whole(void **state)
+TEST(signs_only_claims_that_are_whole)
 {
 	static const struct {
 		const char *node, *boot_id, *sha256;
@@ -54,10 +54,9 @@ static void signs_only_claims_that_are_whole(void **state)
 		if (!strstr(e.text, rows[i].whole ? "munged must run on this host" : "nothing was signed"))
 			fail_msg("row %zu: %s", i, e.text);
 	}
-	(void)state;
 }
 
-static void knows_the_names_of_nodes(void **state)
+TEST(knows_the_names_of_nodes)
 {
 	char longest[257];
 
@@ -66,11 +65,10 @@ static void knows_the_names_of_nodes(void **state)
 	assert_false(claim_node_valid(longest));
 	longest[255] = '\0';
 	assert_true(claim_node_valid(longest));
-	(void)state;
 }
 
 /* Read as written, and acknowledged as by any HMAC-SHA256, unless the key is none. */
-static void acknowledges_with_the_claims_key(void **state)
+TEST(acknowledges_with_the_claims_key)
 {
 	struct claim c = { .purpose = CLAIM_EXPORT, .node = "n1", .boot_id = BOOT, .seq = 7, .length = 3, .sha256 = SHA,
 			   .key = "000102030405060708090a0b0c0d0e0f" }, read;
@@ -88,16 +86,6 @@ static void acknowledges_with_the_claims_key(void **state)
 	}
 	c.key[0] = '\0';
 	assert_int_equal(claim_ack(&c, ack), -1);
-	(void)state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(signs_only_claims_that_are_whole),
-		cmocka_unit_test(knows_the_names_of_nodes),
-		cmocka_unit_test(acknowledges_with_the_claims_key),
-	};
-
-	return cmocka_run_group_tests_name("cred", tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

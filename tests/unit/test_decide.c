@@ -316,9 +316,8 @@ static void run(unsigned nodes)
 	FREE_NULL_BITMAP(default_part_loc->node_bitmap);
 }
 
-static void costs_are_linear_in_nodes(void **state)
+TEST(costs_are_linear_in_nodes)
 {
-	(void) state;
 	run(100);
 	run(500);
 }
@@ -362,11 +361,4 @@ static int end(void **state)
 	return rmdir(folder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(costs_are_linear_in_nodes),
-	};
-
-	return cmocka_run_group_tests(tests, begin, end);
-}
+TESTS_MAIN(begin, end)

@@ -9,7 +9,7 @@
 #define DRAWS 2000
 
 /* Nodes that failed together come back apart: every pause is within its bounds, and they fill them. */
-static void pauses_are_spread(void **state)
+TEST(pauses_are_spread)
 {
 	static const struct {
 		unsigned attempt, retry_after, min, max;	/* milliseconds */
@@ -36,10 +36,9 @@ static void pauses_are_spread(void **state)
 		assert_in_range(lowest, rows[i].min, rows[i].min + tenth);
 		assert_in_range(highest, rows[i].max - tenth, rows[i].max);
 	}
-	(void)state;
 }
 
-static void computes_the_time_left(void **state)
+TEST(computes_the_time_left)
 {
 	struct timespec now;
 
@@ -47,15 +46,6 @@ static void computes_the_time_left(void **state)
 	assert_int_equal(deliver_left(&(struct delivery){ .until = 0 }), UINT_MAX);
 	assert_int_equal(deliver_left(&(struct delivery){ .until = 1 }), 0);
 	assert_in_range(deliver_left(&(struct delivery){ .until = now.tv_sec + 100 }), 98, 100);
-	(void)state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pauses_are_spread),
-		cmocka_unit_test(computes_the_time_left),
-	};
-
-	return cmocka_run_group_tests_name("deliver", tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

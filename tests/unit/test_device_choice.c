@@ -95,9 +95,8 @@ static const struct {
 	{ "no device", "00000000", "44444444", 1, 1, 1, "" },
 };
 
-static void sets_are_the_best(void **state)
+TEST(sets_are_the_best)
 {
-	(void) state;
 	for (size_t r = 0; r < ROWS(set_rows); r++) {
 		struct score_need need = { .cores = set_rows[r].cores, .task_cores = set_rows[r].task_cores };
 		uint64_t cores[NUMA], free_cores = free_of(set_rows[r].free);
@@ -112,7 +111,7 @@ static void sets_are_the_best(void **state)
 	}
 }
 
-static void more_sets_than_there_is_room_for(void **state)
+TEST(more_sets_than_there_is_room_for)
 {
 	struct score_need need = { .cores = 4, .task_cores = 1 };
 	uint64_t cores[NUMA], free_cores = free_of("00004444");
@@ -120,7 +119,6 @@ static void more_sets_than_there_is_room_for(void **state)
 	struct device_set sets[DEVICE_SHARES_MAX];
 	unsigned n = device_choice_sets(shape, &g, 3, &free_cores, &need, sets);
 
-	(void) state;
 	assert_int_equal(n, DEVICE_SHARES_MAX);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(sets[i].unserved, 0);
@@ -128,13 +126,12 @@ static void more_sets_than_there_is_room_for(void **state)
 		assert_int_equal(sets[i].unserved, 1);
 }
 
-static void shares_are_ranges(void **state)
+TEST(shares_are_ranges)
 {
 	uint64_t near[] = { 0xf0, 0xf, 0x0f00, 0xf0f000 }, all = UINT64_MAX, cores;
 	struct device_groups g = { .n = 4, .devices = { 2, 1, 4, 1 }, .cores = near };
 	struct device_share out[DEVICE_SHARES_MAX];
 
-	(void) state;
 	assert_int_equal(device_choice_shares(&g, &(struct device_set){ .groups = 7 }, 4, &all, 1, &cores, out), 3);
 	assert_int_equal(cores, 0xfff);
 	assert_memory_equal(out, ((struct device_share[]){ { 0, 4, 1 }, { 4, 4, 2 }, { 8, 4, 1 } }), 3 * sizeof(*out));
@@ -176,11 +173,10 @@ static struct device_misfit least(const struct device_list *l, uint64_t mine, co
 }
 
 /* Against all choices, for devices of which two may be near the same cores. */
-static void choice_is_the_nearest(void **state)
+TEST(choice_is_the_nearest)
 {
 	unsigned changes = 0;
 
-	(void) state;
 	srandom(1);
 	for (unsigned round = 0; round < 2000; round++) {
 		bool usable[NUMA], chosen[DEVICE_LIST_MAX] = {0}, was[DEVICE_LIST_MAX];
@@ -229,11 +225,10 @@ static const struct {
 	{ "the first ones, of a wrong socket", "01234567", "00003300", 16, "11000000", "00001100" },
 };
 
-static void each_socket_has_its_share(void **state)
+TEST(each_socket_has_its_share)
 {
 	const bool usable[DEVICE_LIST_MAX] = { 1, 1, 1, 1, 1, 1, 1, 1 };
 
-	(void) state;
 	for (size_t r = 0; r < ROWS(socket_rows); r++) {
 		uint64_t near[NUMA], mine = free_of(socket_rows[r].mine);
 		struct device_list l = { .n = strlen(socket_rows[r].near), .words = 1, .near = near, .usable = usable,
@@ -253,15 +248,4 @@ static void each_socket_has_its_share(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sets_are_the_best),
-		cmocka_unit_test(more_sets_than_there_is_room_for),
-		cmocka_unit_test(shares_are_ranges),
-		cmocka_unit_test(choice_is_the_nearest),
-		cmocka_unit_test(each_socket_has_its_share),
-	};
-
-	return cmocka_run_group_tests(tests, start, end);
-}
+TESTS_MAIN(start, end)

@@ -59,9 +59,8 @@ static void expect_limits(const char *why, const struct score_need *need, uint64
 	shape_free(s);
 }
 
-static void shares_are_in_proportion(void **state)
+TEST(shares_are_in_proportion)
 {
-	(void) state;
 	for (size_t r = 0; r < ROWS(rows); r++) {
 		struct score_need need = { .cores = rows[r].cores, .task_cores = rows[r].task_cores,
 					   .fit = FIT_PREFER };
@@ -71,13 +70,12 @@ static void shares_are_in_proportion(void **state)
 }
 
 /* Tasks of 7 CPUs on cores of two threads have 3.5 cores each. */
-static void tasks_share_a_core(void **state)
+TEST(tasks_share_a_core)
 {
 	static const struct device_share each[] = { { 0, 4, 1 }, { 4, 4, 1 }, { 8, 4, 1 }, { 12, 4, 1 } },
 					 packages[] = { { 0, 8, 1 }, { 8, 8, 2 } };
 	struct score_need need = { .cores = 14, .task_cores = 4, .task = { 7, 2 } };
 
-	(void) state;
 	expect_limits("a task at each of four", &need, 0xffff, each, 4, "0+4<=4 4+4<=3 8+4<=4 12+4<=3 ");
 	need.cores = 11;
 	expect_limits("one and two", &need, 0xffff, packages, 2, "0+8<=4 8+8<=7 ");
@@ -87,7 +85,7 @@ static void tasks_share_a_core(void **state)
 	expect_limits("no number of tasks has as many", &need, 0xffff, packages, 2, "");
 }
 
-static void other_limits_come_first(void **state)
+TEST(other_limits_come_first)
 {
 	static const struct device_share shares[] = { { 0, 8, 1 }, { 8, 8, 1 } };
 	const struct request_path path = { .steps = 1, .step = { { LEVEL_CORE, 2 } } };
@@ -96,7 +94,6 @@ static void other_limits_come_first(void **state)
 	uint64_t free_cores = 0xffff;
 	struct score_need need = { .cores = 2, .task_cores = 1 };
 
-	(void) state;
 	assert_int_equal(device_share_limits(s, &free_cores, &need, shares, 2, out), 2);
 	need.path = &path;
 	assert_int_equal(device_share_limits(s, &free_cores, &need, shares, 2, out), 0);
@@ -107,13 +104,4 @@ static void other_limits_come_first(void **state)
 	shape_free(s);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shares_are_in_proportion),
-		cmocka_unit_test(tasks_share_a_core),
-		cmocka_unit_test(other_limits_come_first),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

@@ -45,7 +45,7 @@ static unsigned distance(const struct hierarchy *h, const char *a, const char *b
 	return hierarchy_distance(h, x, y);
 }
 
-static void derives_names_from_descriptions(void **state)
+TEST(derives_names_from_descriptions)
 {
 	static const struct {
 		const char *description, *host, *as_switch;
@@ -85,7 +85,6 @@ static void derives_names_from_descriptions(void **state)
 		buf_free(&host);
 		buf_free(&name);
 	}
-	(void) state;
 }
 
 /* One leaf switch of two hosts and a spine, two cables between them, in every form that can say so. */
@@ -109,7 +108,7 @@ static const char discovered[] =
 	"caguid=0x10\r\nCa\t2 \"H-0000000000000010\"\t\t# \"cn1 mlx4_0\"\r\n"
 	"[1](11) \t\"S-00000000000000a1\"[1]\t\t# lid 2 lmc 0 \"leaf\" lid 1 4xQDR";
 
-static void reads_every_format_of_infiniband(void **state)
+TEST(reads_every_format_of_infiniband)
 {
 	static const char *const rows[] = { ports, discovered };
 
@@ -136,11 +135,10 @@ static void reads_every_format_of_infiniband(void **state)
 		}
 		fabric_free(f);
 	}
-	(void) state;
 }
 
 /* Two hosts at a leaf switch, which has two cables to a spine; with details and without. */
-static void reads_links_of_omni_path(void **state)
+TEST(reads_links_of_omni_path)
 {
 	struct fabric *f = fabric_of(
 		"Link Summary\n\n4 Links in Fabric:\nRate NodeGUID          Port Type Name\n"
@@ -162,10 +160,9 @@ static void reads_links_of_omni_path(void **state)
 	for (unsigned l = 0; l < f->nlinks; l++)
 		assert_int_equal(f->links[l].mbps, f->links[l].count * 100000);
 	fabric_free(f);
-	(void) state;
 }
 
-static void a_guid_names_an_adapter(void **state)
+TEST(a_guid_names_an_adapter)
 {
 	static const struct {
 		const char *text;
@@ -194,10 +191,9 @@ static void a_guid_names_an_adapter(void **state)
 		fabric_free(f);
 		fabric_names_free(names);
 	}
-	(void) state;
 }
 
-static void a_guid_is_of_one_host(void **state)
+TEST(a_guid_is_of_one_host)
 {
 	struct fabric_names *names = fabric_names_new();
 	struct err e = {""};
@@ -208,7 +204,6 @@ static void a_guid_is_of_one_host(void **state)
 	assert_string_equal(e.text, "GUID 0000000000000010 belongs to both cn1 and cn2");
 	assert_int_equal(fabric_names_add(names, 17, "a b", &e), -1);
 	fabric_names_free(names);
-	(void) state;
 }
 
 static const char paper[] =
@@ -219,7 +214,7 @@ static const char paper[] =
 	"node n208 tree 4 2 80 2 40 4 20 2 10 -1\n"
 	"node n210 tree 4 2 80 2 40 4 20 2 10 -1\n";
 
-static void reads_and_writes_the_papers_example(void **state)
+TEST(reads_and_writes_the_papers_example)
 {
 	struct fabric *f = fabric_of(paper);
 	const struct hierarchy *h = f->planes[0].levels;
@@ -239,10 +234,9 @@ static void reads_and_writes_the_papers_example(void **state)
 	assert_string_equal(out.data, paper);
 	buf_free(&out);
 	fabric_free(f);
-	(void) state;
 }
 
-static void writes_what_it_read(void **state)
+TEST(writes_what_it_read)
 {
 	static const struct {
 		const char *text, *written;
@@ -272,7 +266,6 @@ static void writes_what_it_read(void **state)
 		buf_free(&out);
 		fabric_free(f);
 	}
-	(void) state;
 }
 
 static const struct {
@@ -296,7 +289,7 @@ static const struct {
 	  "SwitchName=blocks Switches=blocks4-[0-1]\n" },
 };
 
-static void reads_and_writes_slurm(void **state)
+TEST(reads_and_writes_slurm)
 {
 	for (size_t i = 0; i < ROWS(slurm_rows); i++) {
 		const char *text = slurm_rows[i].text;
@@ -311,10 +304,9 @@ static void reads_and_writes_slurm(void **state)
 			fabric_free(f);
 		}
 	}
-	(void) state;
 }
 
-static void writes_topology_yaml(void **state)
+TEST(writes_topology_yaml)
 {
 	struct fabric *f = fabric_of("SwitchName=top Switches=a,b\nSwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n3\n");
 	struct buf out = {0};
@@ -326,7 +318,6 @@ static void writes_topology_yaml(void **state)
 			    "      - switch: top\n        children: a,b\n");
 	buf_free(&out);
 	fabric_free(f);
-	(void) state;
 }
 
 /* What topology.yaml says, and what is made of it. */
@@ -368,7 +359,7 @@ static const struct {
 	  "      dims: {x: 3, y: 3, z: 3}\n      placements: []\n      regions: []\n  tree: {}\n", NULL, FABRIC_GRAPH },
 };
 
-static void reads_topology_yaml(void **state)
+TEST(reads_topology_yaml)
 {
 	for (size_t i = 0; i < ROWS(yaml_rows); i++) {
 		struct fabric *f = fabric_of(yaml_rows[i].text);
@@ -381,11 +372,10 @@ static void reads_topology_yaml(void **state)
 		buf_free(&out);
 		fabric_free(f);
 	}
-	(void) state;
 }
 
 /* x counts fastest, and each ring closes. */
-static void a_torus_of_yaml_is_where_it_says(void **state)
+TEST(a_torus_of_yaml_is_where_it_says)
 {
 	struct fabric *whole = fabric_of(yaml_rows[2].text), *part = fabric_of(yaml_rows[3].text),
 		      *ring = fabric_of(yaml_rows[5].text);
@@ -404,11 +394,10 @@ static void a_torus_of_yaml_is_where_it_says(void **state)
 	fabric_free(whole);
 	fabric_free(part);
 	fabric_free(ring);
-	(void) state;
 }
 
 /* What topology.yaml is written, is read, and as topology.conf the same. */
-static void writes_the_yaml_that_it_reads(void **state)
+TEST(writes_the_yaml_that_it_reads)
 {
 	for (size_t i = 0; i < ROWS(slurm_rows); i++) {
 		struct fabric *f = fabric_of(slurm_rows[i].text), *again;
@@ -423,10 +412,9 @@ static void writes_the_yaml_that_it_reads(void **state)
 		fabric_free(f);
 		fabric_free(again);
 	}
-	(void) state;
 }
 
-static void a_fabric_of_json_is_the_same(void **state)
+TEST(a_fabric_of_json_is_the_same)
 {
 	static const char *const rows[] = {
 		ports, discovered,
@@ -451,11 +439,10 @@ static void a_fabric_of_json_is_the_same(void **state)
 		fabric_free(f);
 		fabric_free(again);
 	}
-	(void) state;
 }
 
 /* A graph has levels as text, too. */
-static void writes_a_graph_and_reads_it(void **state)
+TEST(writes_a_graph_and_reads_it)
 {
 	struct fabric *f = fabric_of("SwitchName=a Nodes=n1 Switches=b,c\nSwitchName=b Nodes=n2 Switches=c\n"
 				     "SwitchName=c Nodes=n3 Switches=d\nSwitchName=d Nodes=n4\n"), *again;
@@ -473,7 +460,6 @@ static void writes_a_graph_and_reads_it(void **state)
 	buf_free(&twice);
 	fabric_free(f);
 	fabric_free(again);
-	(void) state;
 }
 
 static bool is_dev(const char *host, void *user)
@@ -481,7 +467,7 @@ static bool is_dev(const char *host, void *user)
 	return !strncmp(host, user, strlen(user));
 }
 
-static void writes_the_chosen_alone(void **state)
+TEST(writes_the_chosen_alone)
 {
 	char prefix[] = "io";
 	const struct fabric_hosts c = { is_dev, prefix };
@@ -496,10 +482,9 @@ static void writes_the_chosen_alone(void **state)
 	assert_string_equal(e.text, "no switch has a host with a known name");
 	buf_free(&out);
 	fabric_free(f);
-	(void) state;
 }
 
-static void refuses_what_is_malformed(void **state)
+TEST(refuses_what_is_malformed)
 {
 	static const struct {
 		const char *text, *error;
@@ -610,7 +595,6 @@ static void refuses_what_is_malformed(void **state)
 			fail_msg("taken: %s", rows[i].text);
 		assert_string_equal(e.text, rows[i].error);
 	}
-	(void) state;
 }
 
 /* The output of ibnetdiscover -p for links between switches, with some hosts on each: hosts are "h<switch>-<n>". */
@@ -665,7 +649,7 @@ static void check_text(const struct hierarchy *h)
 	buf_free(&out);
 }
 
-static void a_torus_has_the_hops_of_its_rings(void **state)
+TEST(a_torus_has_the_hops_of_its_rings)
 {
 	static const unsigned rows[][3] = {
 		{ 4, 4, 4 }, { 5, 3, 1 }, { 6, 1, 1 }, { 2, 3, 4 }, { 3, 3, 3 }, { 8, 5, 2 }, { 4, 1, 1 }, { 2, 2, 2 },
@@ -707,10 +691,9 @@ static void a_torus_has_the_hops_of_its_rings(void **state)
 		check_text(h);
 		fabric_free(f);
 	}
-	(void) state;
 }
 
-static void a_torus_that_lacks_a_link_is_a_graph(void **state)
+TEST(a_torus_that_lacks_a_link_is_a_graph)
 {
 	struct buf text = {0};
 	struct fabric *f;
@@ -728,11 +711,10 @@ static void a_torus_that_lacks_a_link_is_a_graph(void **state)
 	assert_int_equal(distance(f->planes[0].levels, "h0-0", "h5-0"), 600);
 	fabric_free(f);
 	buf_free(&text);
-	(void) state;
 }
 
 /* Three tiers: pods of edge and aggregation switches below cores; a storage node on a core is a host of a spine. */
-static void recognises_a_fat_tree(void **state)
+TEST(recognises_a_fat_tree)
 {
 	enum { PODS = 3, EDGES = 2, AGGS = 2, CORES = 2, HOSTS = 8 };
 	struct buf text = {0}, odd = {0}, scotch = {0};
@@ -771,10 +753,9 @@ static void recognises_a_fat_tree(void **state)
 	buf_free(&odd);
 	buf_free(&text);
 	fabric_free(f);
-	(void) state;
 }
 
-static void lists_anomalies(void **state)
+TEST(lists_anomalies)
 {
 	static const struct {
 		const char *text, *odd;
@@ -806,11 +787,10 @@ static void lists_anomalies(void **state)
 		buf_free(&odd);
 		fabric_free(f);
 	}
-	(void) state;
 }
 
 /* Of each: hosts by the adapters' descriptions, on switches a, b, c ... below a spine: "HOST DEVICE@SWITCHES". */
-static void hosts_are_told_apart(void **state)
+TEST(hosts_are_told_apart)
 {
 	static const struct {
 		const char *adapters[12], *slurm, *odd;
@@ -865,10 +845,9 @@ static void hosts_are_told_apart(void **state)
 		buf_free(&slurm);
 		buf_free(&odd);
 	}
-	(void) state;
 }
 
-static void switches_of_one_name_stay_apart(void **state)
+TEST(switches_of_one_name_stay_apart)
 {
 	struct fabric *f = fabric_of("SW 1 1 0xa1 4x EDR - SW 1 1 0xa2 ( 'SwitchX - Mellanox' - 'SwitchX - Mellanox'"
 				     " )\nSW 1 2 0xa3 4x EDR - SW 1 2 0xa2 ( '' - 'SwitchX - Mellanox' )\n");
@@ -886,35 +865,6 @@ static void switches_of_one_name_stay_apart(void **state)
 	assert_string_not_equal(f->nodes[0].name, f->nodes[1].name);
 	assert_true(strlen(f->nodes[0].name) < 64);
 	fabric_free(f);
-	(void) state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(derives_names_from_descriptions),
-		cmocka_unit_test(reads_every_format_of_infiniband),
-		cmocka_unit_test(reads_links_of_omni_path),
-		cmocka_unit_test(a_guid_names_an_adapter),
-		cmocka_unit_test(a_guid_is_of_one_host),
-		cmocka_unit_test(reads_and_writes_the_papers_example),
-		cmocka_unit_test(writes_what_it_read),
-		cmocka_unit_test(reads_and_writes_slurm),
-		cmocka_unit_test(writes_topology_yaml),
-		cmocka_unit_test(reads_topology_yaml),
-		cmocka_unit_test(a_torus_of_yaml_is_where_it_says),
-		cmocka_unit_test(writes_the_yaml_that_it_reads),
-		cmocka_unit_test(a_fabric_of_json_is_the_same),
-		cmocka_unit_test(writes_a_graph_and_reads_it),
-		cmocka_unit_test(writes_the_chosen_alone),
-		cmocka_unit_test(refuses_what_is_malformed),
-		cmocka_unit_test(a_torus_has_the_hops_of_its_rings),
-		cmocka_unit_test(a_torus_that_lacks_a_link_is_a_graph),
-		cmocka_unit_test(recognises_a_fat_tree),
-		cmocka_unit_test(lists_anomalies),
-		cmocka_unit_test(hosts_are_told_apart),
-		cmocka_unit_test(switches_of_one_name_stay_apart),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

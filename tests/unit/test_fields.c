@@ -103,7 +103,7 @@ static bool learn(struct field_layout *layout, const struct line_index *base, co
 	return widened;
 }
 
-static void accepts_valid_field_values(void **state)
+TEST(accepts_valid_field_values)
 {
 	static const struct edit rows[] = {
 		{ HOST, "value=\"node18\"" }, { HOST, "value=\"node177\"" }, { HOST, "value=\"node1\"" },
@@ -120,7 +120,6 @@ static void accepts_valid_field_values(void **state)
 	};
 	struct line_index base = lines_of(NODE);
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf doc = node((struct edit[]){ rows[i], {0} }), same = node(NULL), diff;
 		struct field_layout layout = {0};
@@ -140,14 +139,13 @@ static void accepts_valid_field_values(void **state)
 }
 
 /* The shape depends on them: shape/tier.h, shape/core_kind.h. */
-static void refuses_another_kind_of_memory_or_core(void **state)
+TEST(refuses_another_kind_of_memory_or_core)
 {
 	static const struct edit rows[] = {
 		{ "name=\"City\"", "name=\"DAXType\"" }, { "name=\"City\"", "name=\"CoreType\"" },
 		{ "name=\"City\"", "name=\"LinuxCapacity\"" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf text = node((struct edit[]){ rows[i], {0} }),
 			   doc = node((struct edit[]){ rows[i], { CITY, "value=\"other\"" }, {0} });
@@ -162,7 +160,7 @@ static void refuses_another_kind_of_memory_or_core(void **state)
 	}
 }
 
-static void refuses_what_is_more(void **state)
+TEST(refuses_what_is_more)
 {
 	static const struct edit rows[] = {
 		{ "<info name=\"HostName\"", "<inf0 name=\"HostName\"" }, { "name=\"HostName\"", "nome=\"HostName\"" },
@@ -192,7 +190,6 @@ static void refuses_what_is_more(void **state)
 	};
 	struct line_index base = lines_of(NODE);
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf doc = node((struct edit[]){ rows[i], {0} }), diff = {0};
 		struct field_layout wider = {0}, none = {0};
@@ -209,7 +206,7 @@ static void refuses_what_is_more(void **state)
 }
 
 /* What is stored, to the byte: of each row's document, by the layout learned from it and all before. */
-static void stores_few_bytes(void **state)
+TEST(stores_few_bytes)
 {
 	static const struct {
 		struct edit edits[4];
@@ -230,7 +227,6 @@ static void stores_few_bytes(void **state)
 	struct line_index base = lines_of(NODE);
 	struct field_layout layout = {0};
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf doc = node(rows[i].edits), diff;
 
@@ -248,7 +244,7 @@ static void stores_few_bytes(void **state)
 /*
  * Each document widens the layout; the wider one fits all before, and what an earlier layout encoded it still decodes.
  */
-static void wider_layouts_fit_all_before(void **state)
+TEST(wider_layouts_fit_all_before)
 {
 	static const struct edit rows[][4] = {
 		{ { HOST, "value=\"node18\"" } },
@@ -269,7 +265,6 @@ static void wider_layouts_fit_all_before(void **state)
 	struct field_layout forms[ROWS(rows)] = {0}, none = {0};
 	struct buf docs[ROWS(rows)], diffs[ROWS(rows)];
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		bool widened;
 
@@ -340,14 +335,13 @@ static void decode_is_right_or_refuses(const struct field_layout *layout, const 
 	buf_free(&again);
 }
 
-static void refuses_spoiled_diffs(void **state)
+TEST(refuses_spoiled_diffs)
 {
 	struct line_index base = lines_of(NODE), other;
 	struct buf doc, diff, shorter = node((struct edit[]){ { "    <info name=\"HostName\" " HOST "/>\n", "" },
 							      {0} });
 	struct field_layout layout = form_of_all(&base, &doc);
 
-	(void)state;
 	other = lines_of(shorter.data);
 	diff = diff_of(&layout, &base, &doc);
 	decode_refuses(&layout, &other, &diff, diff.len, MAX);
@@ -372,7 +366,7 @@ static void refuses_spoiled_diffs(void **state)
 }
 
 /* As a store that was tampered with may give it. */
-static void refuses_layouts_of_another_base(void **state)
+TEST(refuses_layouts_of_another_base)
 {
 	static const struct field rows[] = {
 		{ .line = 1000, .alias = -1 }, { .line = 1, .alias = -1 },
@@ -391,7 +385,6 @@ static void refuses_layouts_of_another_base(void **state)
 	struct buf doc = node((struct edit[]){ { HOST, "value=\"node18\"" }, {0} }), diff = diff_of(&layout, &base,
 												    &doc);
 
-	(void)state;
 	assert_int_equal(diff.len, 1);
 	decode_refuses(&two, &base, &diff, 1, MAX);
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -436,13 +429,12 @@ static void sql_cut(const struct field_layout *layout, const struct line_index *
 	buf_add(out, was + f->len - f->keep_end, f->keep_end);
 }
 
-static void gives_sql_the_positions(void **state)
+TEST(gives_sql_the_positions)
 {
 	struct line_index base = lines_of(NODE), is;
 	struct buf doc, diff;
 	struct field_layout layout = form_of_all(&base, &doc);
 
-	(void)state;
 	is = lines_of(doc.data);
 	diff = diff_of(&layout, &base, &doc);
 	assert_int_equal(layout.n, 8);
@@ -472,14 +464,13 @@ static void gives_sql_the_positions(void **state)
 }
 
 /* More lines differ than a layout has fields: refused at once. */
-static void refuses_too_many_fields(void **state)
+TEST(refuses_too_many_fields)
 {
 	struct buf a = {0}, b = {0};
 	struct field_layout layout = {0}, wider;
 	struct line_index base;
 	bool widened;
 
-	(void)state;
 	for (unsigned i = 0; i < FIELDS_MAX; i++) {
 		buf_printf(&a, "<info name=\"n\" value=\"%u\"/>\n", i);
 		buf_printf(&b, "<info name=\"n\" value=\"%u\"/>\n", i + 1);
@@ -498,7 +489,7 @@ static void refuses_too_many_fields(void **state)
 	buf_free(&b);
 }
 
-static void cuts_lines(void **state)
+TEST(cuts_lines)
 {
 	static const struct {
 		const char *text;
@@ -506,7 +497,6 @@ static void cuts_lines(void **state)
 	} rows[] = { { "", 0 }, { "\n", 1 }, { "a", 1 }, { "a\n", 1 }, { "a\nb", 2 }, { "\n\n", 2 },
 		     { "a\n\nb\n", 3 } };
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct line_index l = lines_of(rows[i].text);
 
@@ -517,7 +507,7 @@ static void cuts_lines(void **state)
 	}
 }
 
-static void rounds_memory(void **state)
+TEST(rounds_memory)
 {
 	static const unsigned long long rows[][2] = {
 		{ 0, 0 }, { 1, 1 }, { 15, 15 }, { 16, 16 }, { 17, 18 }, { 134756204544, 128ull << 30 },
@@ -527,7 +517,6 @@ static void rounds_memory(void **state)
 		{ 0xffffffffffffffff, 0xffffffffffffffff },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++)
 		if (field_memory_nominal(rows[i][0]) != rows[i][1])
 			fail_msg("%llu rounds to %llu", rows[i][0], field_memory_nominal(rows[i][0]));
@@ -544,7 +533,7 @@ static void add(struct base_cache *s, int base, int layout_id, const char *text,
 	assert_int_equal(base_cache_add(s, &b), 0);
 }
 
-static void matches_the_base_that_stores_least(void **state)
+TEST(matches_the_base_that_stores_least)
 {
 	static const struct edit far[] = { { HOST, "value=\"node99\"" }, { SERIAL, "value=\"SN-Z9999\"" }, {0} };
 	struct base_cache *s = base_cache_new(8);
@@ -552,7 +541,6 @@ static void matches_the_base_that_stores_least(void **state)
 	const struct cached_base *b = NULL;
 	struct field_layout wider = {0};
 
-	(void)state;
 	assert_int_equal(base_cache_match(s, doc.data, doc.len, NULL, NULL, &b, &diff, &wider), -1);
 	add(s, 1, 10, other.data, (struct field_layout){0});
 	add(s, 2, 20, NODE, (struct field_layout){0});
@@ -581,7 +569,7 @@ static void matches_the_base_that_stores_least(void **state)
 	buf_free(&diff);
 }
 
-static void groups_near_identical_documents(void **state)
+TEST(groups_near_identical_documents)
 {
 	static const struct {
 		const char *host;	/* NULL: a document of another structure */
@@ -592,7 +580,6 @@ static void groups_near_identical_documents(void **state)
 	struct base_cache *s = base_cache_new(8);
 	const struct cached_base *b;
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf doc = {0};
 		int base = -1;
@@ -611,12 +598,11 @@ static void groups_near_identical_documents(void **state)
 	base_cache_free(s);
 }
 
-static void evicts_the_least_recently_used(void **state)
+TEST(evicts_the_least_recently_used)
 {
 	struct base_cache *s = base_cache_new(2);
 	const struct cached_base *taken, *b;
 
-	(void)state;
 	add(s, 1, 0, "one\n", (struct field_layout){0});
 	add(s, 2, 0, "two\n", (struct field_layout){0});
 	taken = base_cache_acquire(s, 1);
@@ -662,12 +648,11 @@ static void *use_base_cache(void *given)
 	return NULL;
 }
 
-static void serves_threads(void **state)
+TEST(serves_threads)
 {
 	struct base_cache *s = base_cache_new(3);
 	pthread_t threads[2];
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(threads); i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, use_base_cache, s), 0);
 	for (size_t i = 0; i < ROWS(threads); i++)
@@ -675,25 +660,4 @@ static void serves_threads(void **state)
 	base_cache_free(s);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(accepts_valid_field_values),
-		cmocka_unit_test(refuses_another_kind_of_memory_or_core),
-		cmocka_unit_test(refuses_what_is_more),
-		cmocka_unit_test(stores_few_bytes),
-		cmocka_unit_test(wider_layouts_fit_all_before),
-		cmocka_unit_test(refuses_spoiled_diffs),
-		cmocka_unit_test(refuses_layouts_of_another_base),
-		cmocka_unit_test(gives_sql_the_positions),
-		cmocka_unit_test(refuses_too_many_fields),
-		cmocka_unit_test(cuts_lines),
-		cmocka_unit_test(rounds_memory),
-		cmocka_unit_test(matches_the_base_that_stores_least),
-		cmocka_unit_test(groups_near_identical_documents),
-		cmocka_unit_test(evicts_the_least_recently_used),
-		cmocka_unit_test(serves_threads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

@@ -80,7 +80,7 @@ static void expect_picks(const struct pick_row *rows, size_t count, enum fit fit
 	}
 }
 
-static void prefers(void **state)
+TEST(prefers)
 {
 	static const struct pick_row rows[] = {
 		{ "a whole package", "Package:2 Core:6 PU:1", "xxxxxx xxxxxx", 6, .chosen = "xxxxxx ------" },
@@ -149,10 +149,9 @@ static void prefers(void **state)
 	};
 
 	expect_picks(rows, ROWS(rows), FIT_PREFER);
-	(void) state;
 }
 
-static void requires(void **state)
+TEST(requires)
 {
 	static const struct pick_row rows[] = {
 		{ "any place", "Package:2 Core:2 PU:1", "xx xx", 3, .chosen = "xx x-" },
@@ -182,12 +181,11 @@ static void requires(void **state)
 	};
 
 	expect_picks(rows, ROWS(rows), FIT_REQUIRE);
-	(void) state;
 }
 
 #define PATH(n, ...) { .steps = n, .step = { __VA_ARGS__ } }
 
-static void follows_paths(void **state)
+TEST(follows_paths)
 {
 	static const struct pick_row rows[] = {
 		{ "one package, two L3, four of each", "Package:2 L3Cache:3 Core:4 PU:1",
@@ -235,10 +233,9 @@ static void follows_paths(void **state)
 	};
 
 	expect_picks(rows, ROWS(rows), FIT_REQUIRE);
-	(void) state;
 }
 
-static void spreads(void **state)
+TEST(spreads)
 {
 	static const struct pick_row rows[] = {
 		{ "a task an L3", "Package:1 L3Cache:3 Core:2 PU:1", "xx xx xx", 3, .chosen = "x- x- x-" },
@@ -274,10 +271,9 @@ static void spreads(void **state)
 	};
 
 	expect_picks(rows, ROWS(rows), FIT_SPREAD);
-	(void) state;
 }
 
-static void refusals_leave_all_as_it_was(void **state)
+TEST(refusals_leave_all_as_it_was)
 {
 	struct shape *s = shape_of("Package:2 Core:2 PU:1");
 	uint64_t free_cores = 0xf, chosen = 0x5;
@@ -296,10 +292,9 @@ static void refusals_leave_all_as_it_was(void **state)
 		assert_int_equal(cost.word[0], 77);
 	}
 	shape_free(s);
-	(void) state;
 }
 
-static void a_path_chooses_the_kind_of_core(void **state)
+TEST(a_path_chooses_the_kind_of_core)
 {
 	static const char hybrid[] = "Package:1 { L2Cache:4 Core:1(kind=1) PU:2 | L2Cache:1 Core:4 PU:1 }";
 	static const struct {
@@ -318,7 +313,6 @@ static void a_path_chooses_the_kind_of_core(void **state)
 		{ "{ Core:2(kind=2) | Core:2(kind=1) | Core:2 }", 0x3f, REQUEST_EFFICIENCY, 2, 0x30 },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct shape *s = shape_of(rows[i].shape);
 		struct request_path path = PATH(1, { LEVEL_CORE, rows[i].cores });
@@ -335,7 +329,7 @@ static void a_path_chooses_the_kind_of_core(void **state)
 }
 
 /* Of two nodes the first is to be the better one, by the row and level that are named. */
-static void ranks(void **state)
+TEST(ranks)
 {
 	static const struct {
 		const char *why, *shape, *free, *other, *other_free;
@@ -395,11 +389,10 @@ static void ranks(void **state)
 		shape_free(a);
 		shape_free(b);
 	}
-	(void) state;
 }
 
 /* What has no count has none, and what is equal differs in nothing. */
-static void counts_what_there_is(void **state)
+TEST(counts_what_there_is)
 {
 	struct shape *s = shape_of("Package:2 L3Cache:2 Core:4 PU:1");
 	uint64_t free_cores = 0xf7f3;
@@ -435,10 +428,9 @@ static void counts_what_there_is(void **state)
 	assert_int_equal(row, SCORE_ROWS);
 	assert_int_equal(level, LEVEL_COUNT);
 	shape_free(s);
-	(void) state;
 }
 
-static void takes_large_shapes(void **state)
+TEST(takes_large_shapes)
 {
 	static const struct score_need one_core = { .task_cores = 1 };
 	static uint64_t free_cores[1024], chosen[1024];
@@ -476,7 +468,6 @@ static void takes_large_shapes(void **state)
 	shape_free(refused);
 	shape_free(s);
 	shape_free(flat);
-	(void) state;
 }
 
 /*
@@ -703,7 +694,7 @@ static unsigned free_random(const struct shape *s)
 	return up_to(4) ? (unsigned) (rand() | rand()) & all : all;
 }
 
-static void choose_the_least_of_all(void **state)
+TEST(choose_the_least_of_all)
 {
 	srand(1);
 	for (unsigned round = 0; round < 1500; round++) {
@@ -746,7 +737,6 @@ static void choose_the_least_of_all(void **state)
 		score_table_free(t);
 		shape_free(s);
 	}
-	(void) state;
 }
 
 static bool shape_has(const struct shape *s, enum level level)
@@ -849,7 +839,7 @@ static bool expect_least(const struct judge *j, const struct score_need *need)
 	return true;
 }
 
-static void choose_the_least_of_a_path(void **state)
+TEST(choose_the_least_of_a_path)
 {
 	unsigned had = 0;
 
@@ -869,10 +859,9 @@ static void choose_the_least_of_a_path(void **state)
 		shape_free(s);
 	}
 	assert_in_range(had, 1000, 5000);
-	(void) state;
 }
 
-static void choose_the_least_within_limits(void **state)
+TEST(choose_the_least_within_limits)
 {
 	unsigned had = 0, refused = 0;
 
@@ -903,10 +892,9 @@ static void choose_the_least_within_limits(void **state)
 	}
 	assert_in_range(had, 1000, 5000);
 	assert_in_range(refused, 300, 5000);
-	(void) state;
 }
 
-static void spread_within_limits(void **state)
+TEST(spread_within_limits)
 {
 	unsigned had = 0;
 
@@ -941,7 +929,6 @@ static void spread_within_limits(void **state)
 		shape_free(s);
 	}
 	assert_in_range(had, 1000, 5000);
-	(void) state;
 }
 
 /* Tasks for each domain of the level, one after the other, as score.h says; false when they find no room. */
@@ -1025,7 +1012,7 @@ static void expect_spread(const struct judge *j, unsigned tasks, const unsigned 
 	expect_counts(j, "spread's cost", tasks, best, got);
 }
 
-static void spread_as_far_as_can_be(void **state)
+TEST(spread_as_far_as_can_be)
 {
 	unsigned had = 0;
 
@@ -1056,27 +1043,6 @@ static void spread_as_far_as_can_be(void **state)
 		shape_free(s);
 	}
 	assert_in_range(had, 1500, 3500);
-	(void) state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(prefers),
-		cmocka_unit_test(requires),
-		cmocka_unit_test(follows_paths),
-		cmocka_unit_test(spreads),
-		cmocka_unit_test(refusals_leave_all_as_it_was),
-		cmocka_unit_test(a_path_chooses_the_kind_of_core),
-		cmocka_unit_test(ranks),
-		cmocka_unit_test(counts_what_there_is),
-		cmocka_unit_test(takes_large_shapes),
-		cmocka_unit_test(choose_the_least_of_all),
-		cmocka_unit_test(choose_the_least_of_a_path),
-		cmocka_unit_test(spread_as_far_as_can_be),
-		cmocka_unit_test(choose_the_least_within_limits),
-		cmocka_unit_test(spread_within_limits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

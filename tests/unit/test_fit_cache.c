@@ -59,13 +59,12 @@ static void check_most(const struct shape *shape, uint64_t cores, enum level lev
 /*
  * What is remembered is what would be worked out, whatever was asked before: of other needs, other cores, other shapes.
  */
-static void returns_the_computed_cost(void **state)
+TEST(returns_the_computed_cost)
 {
 	struct shape *shapes[] = { shape_parse("Package:2 L3Cache:2 Core:4 PU:1", NULL),
 				   shape_parse("Package:4 Core:4 PU:2", NULL) };
 	unsigned seed = 7;
 
-	(void) state;
 	fit_cache_begin(&cache, 1);
 	fit_cache_allow(&cache, UINT_MAX);
 	for (int i = 0; i < 40000; i++) {
@@ -83,14 +82,13 @@ static void returns_the_computed_cost(void **state)
 }
 
 /* A shape of another view may stand where an old one stood. */
-static void is_emptied_with_a_new_view(void **state)
+TEST(is_emptied_with_a_new_view)
 {
 	struct shape *shape = shape_parse("Package:2 L3Cache:2 Core:4 PU:1", NULL),
 		     *one = shape_parse("Core:16 PU:1", NULL);
 	struct shape other = *shape;
 	uint64_t cores = 0xffff;
 
-	(void) state;
 	fit_cache_begin(&cache, 1);
 	fit_cache_allow(&cache, UINT_MAX);
 	check(&other, cores, &needs[2]);
@@ -103,7 +101,7 @@ static void is_emptied_with_a_new_view(void **state)
 }
 
 /* Bounded: a million different sets of cores of a large node are not all kept at once. */
-static void size_is_bounded(void **state)
+TEST(size_is_bounded)
 {
 	struct shape *shape = shape_parse("Package:2 L3Cache:8 Core:8 PU:1", NULL);
 	struct score_need need = { .cores = 8, .task_cores = 1, .fit = FIT_PREFER, .level = LEVEL_NODE };
@@ -112,7 +110,6 @@ static void size_is_bounded(void **state)
 	struct node_fit *fit;
 	bool forgot = false;
 
-	(void) state;
 	fit_cache_allow(&cache, UINT_MAX);
 	for (unsigned i = 0; i < 60000 && !forgot; i++) {
 		fit_cache_begin(&cache, 3);
@@ -130,7 +127,7 @@ static void size_is_bounded(void **state)
 }
 
 /* What is used in each decision stays, however much else is asked meanwhile; what is not allowed is not scored. */
-static void keeps_what_is_used(void **state)
+TEST(keeps_what_is_used)
 {
 	struct shape *shape = shape_parse("Package:2 L3Cache:8 Core:8 PU:1", NULL);
 	struct score_need need = { .cores = 8, .task_cores = 1, .fit = FIT_PREFER, .level = LEVEL_NODE };
@@ -140,7 +137,6 @@ static void keeps_what_is_used(void **state)
 	struct node_fit *fit;
 	size_t before = 0;
 
-	(void) state;
 	fit_cache_begin(&cache, 4);
 	fit_cache_allow(&cache, 1);
 	assert_non_null(fit_cost(&cache, shape, used, &need, &fit));
@@ -162,7 +158,7 @@ static void keeps_what_is_used(void **state)
 	shape_free(shape);
 }
 
-static void prefers_cores_of_one_kind(void **state)
+TEST(prefers_cores_of_one_kind)
 {
 	static const char hybrid[] = "Package:1 { Core:4(kind=1) PU:1 | Core:4 PU:1 }";
 	static const struct {
@@ -177,7 +173,6 @@ static void prefers_cores_of_one_kind(void **state)
 		{ "Package:2 Core:4", 0xfc, 3, 0x70, false }, { "Package:1 Core:8", 0xfc, 3, 0x1c, false },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct shape *s = shape_parse(rows[i].shape, NULL);
 		struct score_need need = { .cores = rows[i].cores, .task_cores = 1, .fit = FIT_PREFER };
@@ -198,15 +193,4 @@ static void prefers_cores_of_one_kind(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(prefers_cores_of_one_kind),
-		cmocka_unit_test(returns_the_computed_cost),
-		cmocka_unit_test(is_emptied_with_a_new_view),
-		cmocka_unit_test(size_is_bounded),
-		cmocka_unit_test(keeps_what_is_used),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

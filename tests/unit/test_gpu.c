@@ -38,7 +38,7 @@ static hwloc_topology_t load(void)
 	return t;
 }
 
-static void tells_order_and_side(void **state)
+TEST(tells_order_and_side)
 {
 	static const struct {
 		const char *gpus, *cpus, *told;
@@ -54,7 +54,6 @@ static void tells_order_and_side(void **state)
 	};
 	hwloc_topology_t t = load();
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 		char told[256];
@@ -109,7 +108,7 @@ static hwloc_topology_t numbered(unsigned at)
 	return t;
 }
 
-static void finds_numbers_and_uuids(void **state)
+TEST(finds_numbers_and_uuids)
 {
 	static const struct {
 		unsigned at;
@@ -127,7 +126,6 @@ static void finds_numbers_and_uuids(void **state)
 		{ 1, "MIG-GPU-bbbb/3/0", "2-3" },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		hwloc_topology_t t = numbered(rows[i].at);
 		hwloc_bitmap_t near = hwloc_bitmap_alloc();
@@ -260,9 +258,8 @@ static const struct {
 		{ 2, 0x41, NV, 0x300, "card1" }, { 0, 0x03, 0x1a03, 0x300, "card0" } } },
 };
 
-static void numbers_are_the_drivers(void **state)
+TEST(numbers_are_the_drivers)
 {
-	(void) state;
 	for (size_t r = 0; r < ROWS(numberings); r++) {
 		char want[11] = "----------", of_shape[11] = "", of_step[11] = "";
 		struct buf xml;
@@ -281,13 +278,4 @@ static void numbers_are_the_drivers(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_order_and_side),
-		cmocka_unit_test(finds_numbers_and_uuids),
-		cmocka_unit_test(numbers_are_the_drivers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

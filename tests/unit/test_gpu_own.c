@@ -108,7 +108,7 @@ static void permit(const char *which, const char *devices)
 #define NV_2 "195:1"
 #define UNTOLD "cannot tell which of the step's GPUs "
 
-static void finds_the_tasks_gpus(void **state)
+TEST(finds_the_tasks_gpus)
 {
 	static const struct {
 		const char *xml, *denied;
@@ -144,7 +144,6 @@ static void finds_the_tasks_gpus(void **state)
 		{ NULL, "", { "1,2", "0,1", "1,2", "0,1" }, "1,2" },
 	};
 
-	(void) state;
 	if (access(cgroup, F_OK))
 		skip();
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -163,11 +162,4 @@ static void finds_the_tasks_gpus(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_the_tasks_gpus),
-	};
-
-	return cmocka_run_group_tests(tests, make_files, remove_files);
-}
+TESTS_MAIN(make_files, remove_files)

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from rig.paths import ROOT
 
-SOURCE = "\tcmocka_unit_test(first),\n\tcmocka_unit_test_setup(second, begin),\n"
+SOURCE = "TEST(first)\n{\n}\n\nTEST(second, .setup_func = begin)\n{\n}\n"
 BOTH = "1..2\nok 1 - first\nok 2 - second\n"
 HALF = "1..2\nok 1 - first\nnot ok 2 - second\n"
 SKIPS = """# a comment

@@ -3,17 +3,11 @@
 /* Results of topiary bench node: JSON and back, names and back, costs; and what is measured of two NUMA nodes. */
 #include <hwloc.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "hwbench/hwbench.h"
-
-#define ROWS(a) (sizeof(a) / sizeof((a)[0]))
+#include "table.h"
 
 /* Two packages of two NUMA nodes with OS indexes 4, 0, 1, 5, and one of memory alone. */
 static const char machine[] =
@@ -47,7 +41,7 @@ static int read_text(struct hwbench *b, const char *text, struct err *e)
 	return rc;
 }
 
-static void json_and_back(void **state)
+TEST(json_and_back)
 {
 	struct hwbench b, again;
 	struct buf costs = {0};
@@ -69,7 +63,6 @@ static void json_and_back(void **state)
 	hwbench_free(&b);
 	hwbench_free(&again);
 	buf_free(&costs);
-	(void) state;
 }
 
 struct values {
@@ -89,7 +82,7 @@ static int add(void *user, const char *name, double value)
 }
 
 /* The registry stores names and values; the costs of these are those of the result. */
-static void values_and_back(void **state)
+TEST(values_and_back)
 {
 	struct hwbench b, again;
 	struct values v = {0};
@@ -110,10 +103,9 @@ static void values_and_back(void **state)
 	hwbench_free(&b);
 	hwbench_free(&again);
 	buf_free(&costs);
-	(void) state;
 }
 
-static void refuses(void **state)
+TEST(refuses)
 {
 	static const struct {
 		const char *text, *words;
@@ -144,11 +136,10 @@ static void refuses(void **state)
 			fail_msg("row %zu: %s", i, e.text);
 		hwbench_free(&b);
 	}
-	(void) state;
 }
 
 /* Two NUMA nodes of one core each, as the threads see them: the kernel may have no second one. */
-static void measures_between_numa_nodes(void **state)
+TEST(measures_between_numa_nodes)
 {
 	hwloc_topology_t t;
 	struct hwbench b;
@@ -162,17 +153,6 @@ static void measures_between_numa_nodes(void **state)
 	assert_true(isnan(b.between[0]) && isnan(b.between[3]));
 	hwbench_free(&b);
 	hwloc_topology_destroy(t);
-	(void) state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(json_and_back),
-		cmocka_unit_test(values_and_back),
-		cmocka_unit_test(refuses),
-		cmocka_unit_test(measures_between_numa_nodes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

@@ -79,7 +79,7 @@ static void drop_support(struct buf *xml)
 		*at = '\0';
 }
 
-static void is_what_its_xml_is(void **state)
+TEST(is_what_its_xml_is)
 {
 	struct buf image = {0}, parsed = {0};
 	hwloc_topology_t a, b;
@@ -99,11 +99,10 @@ static void is_what_its_xml_is(void **state)
 	buf_free(&parsed);
 	hwloc_topology_destroy(a);
 	hwloc_topology_destroy(b);
-	(void) state;
 }
 
 /* hwloc computes these on first use, in memory that cannot be written. */
-static void derived_values_are_available(void **state)
+TEST(derived_values_are_available)
 {
 	static const hwloc_memattr_id_t attributes[] = {
 		HWLOC_MEMATTR_ID_CAPACITY, HWLOC_MEMATTR_ID_LOCALITY, HWLOC_MEMATTR_ID_BANDWIDTH,
@@ -124,10 +123,9 @@ static void derived_values_are_available(void **state)
 	hwloc_cpukinds_get_nr(t, 0);
 	hwloc_topology_check(t);
 	hwloc_topology_destroy(t);
-	(void) state;
 }
 
-static void is_adopted_once_at_a_time(void **state)
+TEST(is_adopted_once_at_a_time)
 {
 	hwloc_topology_t a, b, c;
 	struct err e = {""};
@@ -147,7 +145,6 @@ static void is_adopted_once_at_a_time(void **state)
 	hwloc_topology_destroy(c);
 	assert_int_equal(image_from_shm(in(folder, IMAGE_SHM), &a, NULL), 0);
 	hwloc_topology_destroy(a);
-	(void) state;
 }
 
 static void refused(const char *what, const char *why)
@@ -166,7 +163,7 @@ static void refused(const char *what, const char *why)
 }
 
 /* Truncated anywhere: access to a mapping beyond the end of its file is a SIGBUS. */
-static void is_refused_when_cut_short(void **state)
+TEST(is_refused_when_cut_short)
 {
 	struct stat st;
 
@@ -179,7 +176,6 @@ static void is_refused_when_cut_short(void **state)
 		assert_int_equal(truncate(in(folder, IMAGE_SHM), size), 0);
 		refused(what, size >= 16 ? "" : "not a topology image");
 	}
-	(void) state;
 }
 
 static void overwrite(off_t at, const void *bytes, size_t len)
@@ -190,7 +186,7 @@ static void overwrite(off_t at, const void *bytes, size_t len)
 	close(fd);
 }
 
-static void is_refused_when_damaged(void **state)
+TEST(is_refused_when_damaged)
 {
 	static const struct {
 		const char *what, *why;
@@ -214,7 +210,6 @@ static void is_refused_when_damaged(void **state)
 		overwrite(rows[i].at, &rows[i].value, 8);
 		refused(rows[i].what, rows[i].why);
 	}
-	(void) state;
 }
 
 static void make_link(const char *path)
@@ -242,7 +237,7 @@ static void make_none(const char *path)
 	assert_int_equal(unlink(path), 0);
 }
 
-static void checks_type_owner_and_mode(void **state)
+TEST(checks_type_owner_and_mode)
 {
 	static const struct {
 		const char *what, *why;
@@ -259,11 +254,10 @@ static void checks_type_owner_and_mode(void **state)
 		refused(rows[i].what, rows[i].why);
 		remove(in(folder, IMAGE_SHM));
 	}
-	(void) state;
 }
 
 /* A file of another user, who might change it while it is mapped. */
-static void refuses_files_of_other_users(void **state)
+TEST(refuses_files_of_other_users)
 {
 	int status;
 	pid_t pid;
@@ -280,11 +274,10 @@ static void refuses_files_of_other_users(void **state)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	(void) state;
 }
 
 /* A full file system is an error, not a signal. */
-static void reports_a_full_file_system(void **state)
+TEST(reports_a_full_file_system)
 {
 	struct rlimit old, little = { 65536 + 4096, RLIM_INFINITY };
 	struct buf xml = {0};
@@ -306,7 +299,6 @@ static void reports_a_full_file_system(void **state)
 	close(fd);
 	hwloc_topology_destroy(t);
 	buf_free(&xml);
-	(void) state;
 }
 
 /* hwloc caches its environment: each row has a process of its own. */
@@ -334,7 +326,7 @@ static int ask(const struct row *r)
 	return 1;
 }
 
-static void uses_the_fastest_method(void **state)
+TEST(uses_the_fastest_method)
 {
 	char step[PATH_MAX], mine[PATH_MAX];
 	const struct row rows[] = {
@@ -365,10 +357,9 @@ static void uses_the_fastest_method(void **state)
 		if (status)
 			fail_msg("%s: status %x", rows[i].what, status);
 	}
-	(void) state;
 }
 
-static void duplicates_may_be_modified(void **state)
+TEST(duplicates_may_be_modified)
 {
 	hwloc_topology_t t;
 	hwloc_bitmap_t one = hwloc_bitmap_alloc();
@@ -390,7 +381,6 @@ static void duplicates_may_be_modified(void **state)
 	assert_null(t);
 	unsetenv("HWLOC_XMLFILE");
 	hwloc_bitmap_free(one);
-	(void) state;
 }
 
 static int make_folders(void **state)
@@ -413,20 +403,4 @@ static int remove_folders(void **state)
 	return rmdir(folder) | rmdir(other);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(is_what_its_xml_is),
-		cmocka_unit_test(derived_values_are_available),
-		cmocka_unit_test(is_adopted_once_at_a_time),
-		cmocka_unit_test(is_refused_when_cut_short),
-		cmocka_unit_test(is_refused_when_damaged),
-		cmocka_unit_test(checks_type_owner_and_mode),
-		cmocka_unit_test(refuses_files_of_other_users),
-		cmocka_unit_test(reports_a_full_file_system),
-		cmocka_unit_test(uses_the_fastest_method),
-		cmocka_unit_test(duplicates_may_be_modified),
-	};
-
-	return cmocka_run_group_tests_name("image", tests, make_folders, remove_folders);
-}
+TESTS_MAIN(make_folders, remove_folders)

@@ -43,7 +43,7 @@ static const struct trace_level *level(const struct trace_head *h, const char *t
 }
 
 /* Nodes of different hardware, of which one has an event more. */
-static void trees_are_side_by_side(void **state)
+TEST(trees_are_side_by_side)
 {
 	struct trace_head a = head_of("Package:2 [numa] L3:2 Core:2 PU:2", "busy@PU memory@NUMANode"),
 			  b = head_of("Package:1 [numa] Die:2 Core:3 PU:1", "busy@PU watts@Package memory@NUMANode");
@@ -53,7 +53,6 @@ static void trees_are_side_by_side(void **state)
 	struct trace_join j;
 	struct err e = {""};
 
-	(void) state;
 	if (trace_join_make(&j, "Job", "job 7", heads, names, 3, &e))
 		fail_msg("%s", e.text);
 	assert_int_equal(j.head.pus, 16 + 6 + 16);
@@ -89,7 +88,7 @@ static void trees_are_side_by_side(void **state)
 }
 
 /* A name that is shown, and survives the file. */
-static void names_are_in_the_trace(void **state)
+TEST(names_are_in_the_trace)
 {
 	struct trace_head a = head_of("Core:2 PU:1", "busy@PU"), again;
 	const struct trace_head *heads[] = { &a, &a };
@@ -99,7 +98,6 @@ static void names_are_in_the_trace(void **state)
 	struct err e = {""};
 	char *at;
 
-	(void) state;
 	assert_int_equal(trace_join_make(&j, "Job", "job 7", heads, names, 2, &e), 0);
 	assert_int_equal(trace_head_write(&j.head, &text, &e), 0);
 	if (trace_head_parse(text.data, text.len, &again, &e))
@@ -121,7 +119,7 @@ static void names_are_in_the_trace(void **state)
 	trace_head_free(&a);
 }
 
-static void same_event_at_another_level_is_left_out(void **state)
+TEST(same_event_at_another_level_is_left_out)
 {
 	struct trace_head a = head_of("Package:2 Core:2 PU:1", "watts@Package"),
 			  b = head_of("Package:2 Core:2 PU:1", "watts@Core");
@@ -130,7 +128,6 @@ static void same_event_at_another_level_is_left_out(void **state)
 	struct trace_join j;
 	struct err e = {""};
 
-	(void) state;
 	assert_int_equal(trace_join_make(&j, "Job", "job 7", heads, names, 2, &e), 0);
 	assert_int_equal(j.head.columns, 4);
 	assert_int_equal(j.column[0][1], 1);
@@ -140,13 +137,4 @@ static void same_event_at_another_level_is_left_out(void **state)
 	trace_head_free(&b);
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(trees_are_side_by_side),
-		cmocka_unit_test(names_are_in_the_trace),
-		cmocka_unit_test(same_event_at_another_level_is_left_out),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

@@ -88,13 +88,12 @@ static void expect(struct live_reader *r, int rc, uint64_t from, uint64_t until,
 	assert_memory_equal(values, expected, sizeof(values));
 }
 
-static void reader_at_its_own_pace_loses_nothing(void **state)
+TEST(reader_at_its_own_pace_loses_nothing)
 {
 	struct trace_head h = head_of(1);
 	struct live_writer *w = writer(&h);
 	struct live_reader *r;
 
-	(void) state;
 	tick(w, 10, 1, 2, 30, 40);
 	r = reader();
 	assert_int_equal(r->head.pus, 2);
@@ -119,7 +118,7 @@ static void reader_at_its_own_pace_loses_nothing(void **state)
 }
 
 /* A monitor that is killed leaves its page, perhaps within a tick. */
-static void killed_writer_goes_on(void **state)
+TEST(killed_writer_goes_on)
 {
 	struct trace_head h = head_of(1), other = head_of(2);
 	struct live_writer *w = writer(&h);
@@ -128,7 +127,6 @@ static void killed_writer_goes_on(void **state)
 	struct stat before, after;
 	int fd;
 
-	(void) state;
 	tick(w, 10, 1, 1, 1, 1);
 	r = reader();
 	expect(r, 0, 0, 0, NULL);
@@ -168,12 +166,11 @@ static bool user_can(uid_t uid, int how)
 	return !status;
 }
 
-static void one_user_reads_and_nobody_writes(void **state)
+TEST(one_user_reads_and_nobody_writes)
 {
 	struct trace_head h = head_of(1);
 	struct live_writer *w = writer(&h);
 
-	(void) state;
 	assert_true(user_can(READER, O_RDONLY));
 	assert_false(user_can(READER, O_RDWR));
 	assert_false(user_can(READER - 1, O_RDONLY));
@@ -181,7 +178,7 @@ static void one_user_reads_and_nobody_writes(void **state)
 	trace_head_free(&h);
 }
 
-static void damaged_page_is_an_error(void **state)
+TEST(damaged_page_is_an_error)
 {
 	static const struct { off_t at; uint64_t value; } rows[] = {
 		{ 0, 1 }, { 8, 1 }, { 8, UINT64_MAX }, { 16, 0 }, { 16, UINT64_MAX }, { 24, 0 }, { 24, UINT64_MAX },
@@ -190,7 +187,6 @@ static void damaged_page_is_an_error(void **state)
 	struct trace_head h = head_of(1);
 	struct err e;
 
-	(void) state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct live_writer *w = writer(&h);
 		int fd = open(path, O_RDWR);
@@ -210,14 +206,13 @@ static void damaged_page_is_an_error(void **state)
 }
 
 /* As in a RunDir that is full. */
-static void without_room_nothing_is_left(void **state)
+TEST(without_room_nothing_is_left)
 {
 	struct rlimit none = { 0, RLIM_INFINITY }, before;
 	struct trace_head h = head_of(1);
 	struct live_writer *w;
 	struct err e = {""};
 
-	(void) state;
 	if (geteuid())
 		skip();
 	getrlimit(RLIMIT_FSIZE, &before);
@@ -248,15 +243,4 @@ static int folder_remove(void **state)
 	return rmdir(folder);
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reader_at_its_own_pace_loses_nothing),
-		cmocka_unit_test(killed_writer_goes_on),
-		cmocka_unit_test(one_user_reads_and_nobody_writes),
-		cmocka_unit_test(damaged_page_is_an_error),
-		cmocka_unit_test(without_room_nothing_is_left),
-	};
-
-	return cmocka_run_group_tests(tests, folder_make, folder_remove);
-}
+TESTS_MAIN(folder_make, folder_remove)

@@ -34,7 +34,7 @@ static struct mapping solved(const struct matrix *m, const struct places *p, enu
 	return out;
 }
 
-static void finds_the_best(void **state)
+TEST(finds_the_best)
 {
 	static const struct {
 		const char *matrix;
@@ -68,10 +68,9 @@ static void finds_the_best(void **state)
 		places_free(p);
 		matrix_free(m);
 	}
-	(void) state;
 }
 
-static void refuses_too_many_ranks(void **state)
+TEST(refuses_too_many_ranks)
 {
 	struct matrix *m = matrix_of("0 1 1\n1 0 1\n1 1 0\n");
 	struct places *p = places_of(1, "Core:4", "0-1");
@@ -83,11 +82,10 @@ static void refuses_too_many_ranks(void **state)
 	assert_int_equal(s.ranks, 77);
 	places_free(p);
 	matrix_free(m);
-	(void) state;
 }
 
 /* All on slot 0: rank 3 communicates most (9) and stays. A mapping without conflicts is unchanged. */
-static void resolves_conflicts(void **state)
+TEST(resolves_conflicts)
 {
 	struct matrix *m = matrix_of("0 1 0 0\n0 0 0 1\n0 0 0 8\n0 0 0 0\n");
 	struct places *p = places_of(2, "Core:3", NULL);
@@ -104,13 +102,12 @@ static void resolves_conflicts(void **state)
 	slots_free(s);
 	places_free(p);
 	matrix_free(m);
-	(void) state;
 }
 
 /*
  * Equal shares as far as the cores suffice: 3 + 1 ranks on hosts of 5 and 1 cores, block 0 1 2 | 3, cyclic 0 2 3 | 1.
  */
-static void block_and_cyclic_are_slurms(void **state)
+TEST(block_and_cyclic_are_slurms)
 {
 	struct matrix *m = matrix_of("0 1 0 0\n0 0 0 0\n0 0 0 8\n0 0 0 0\n");
 	struct places *p = places_of(1, "Core:5", "0-4");
@@ -123,7 +120,6 @@ static void block_and_cyclic_are_slurms(void **state)
 	mapping_free(&s);
 	places_free(p);
 	matrix_free(m);
-	(void) state;
 }
 
 /* An own generator, so that a seed gives the same problem everywhere. */
@@ -172,7 +168,7 @@ static struct places *random_places(unsigned *x)
 	return p;
 }
 
-static void is_never_dearer_than_block_or_cyclic(void **state)
+TEST(is_never_dearer_than_block_or_cyclic)
 {
 	for (unsigned seed = 1; seed <= 60; seed++) {
 		unsigned x = seed;
@@ -184,7 +180,6 @@ static void is_never_dearer_than_block_or_cyclic(void **state)
 		matrix_free(m);
 		places_free(p);
 	}
-	(void) state;
 }
 
 /* A torus of routers with nodes of two kinds, one of them used in part. */
@@ -194,7 +189,7 @@ static const char torus[] =
 	"tree 1 2 80 1 1\nnode c tree 2 2 20 2 10 3 0 1 3\n"
 	"tree 1 2 80 2 0 1\nnode d tree 2 2 20 2 10 -1\nnode e tree 1 1 1 -1\n";
 
-static void is_never_dearer_on_networks(void **state)
+TEST(is_never_dearer_on_networks)
 {
 	struct hierarchy *h = network_of(torus);
 
@@ -209,14 +204,13 @@ static void is_never_dearer_on_networks(void **state)
 		places_free(p);
 	}
 	hierarchy_free(h);
-	(void) state;
 }
 
 /*
  * Scotch's own mapping costs the same whether the search or the comparison runs it; the comparison changes nothing
  * else.
  */
-static void compares_with_scotch(void **state)
+TEST(compares_with_scotch)
 {
 	struct places *p = places_of(4, "Package:2 [NUMANode] L3Cache:2 Core:3", NULL);
 	unsigned x = 3;
@@ -231,7 +225,6 @@ static void compares_with_scotch(void **state)
 	mapping_free(&fast);
 	matrix_free(m);
 	places_free(p);
-	(void) state;
 }
 
 /* All assignments of the ranks from r on. */
@@ -280,7 +273,7 @@ static void check_accounts(const struct places *p, unsigned seed)
 	matrix_free(m);
 }
 
-static void kept_costs_are_exact(void **state)
+TEST(kept_costs_are_exact)
 {
 	struct hierarchy *h = network_of(torus);
 
@@ -293,7 +286,6 @@ static void kept_costs_are_exact(void **state)
 		places_free(p);
 	}
 	hierarchy_free(h);
-	(void) state;
 }
 
 static void check_distances(const struct places *p)
@@ -306,7 +298,7 @@ static void check_distances(const struct places *p)
 	slots_free(s);
 }
 
-static void computes_distances(void **state)
+TEST(computes_distances)
 {
 	struct hierarchy *h = network_of(torus);
 	struct places *p = places_of_network(h);
@@ -321,7 +313,6 @@ static void computes_distances(void **state)
 		places_free(p);
 	}
 	hierarchy_free(h);
-	(void) state;
 }
 
 /*
@@ -378,7 +369,7 @@ static unsigned check_far(const struct places *p, unsigned *x)
 	return found;
 }
 
-static void quotient_costs_are_exact(void **state)
+TEST(quotient_costs_are_exact)
 {
 	struct hierarchy *h = network_of(torus);
 	struct places *p = places_of_network(h);
@@ -393,7 +384,6 @@ static void quotient_costs_are_exact(void **state)
 	}
 	assert_true(found > 100);
 	hierarchy_free(h);
-	(void) state;
 }
 
 /* Ranks of a grid, in squares of two by two on packages, in this order of the squares. */
@@ -410,7 +400,7 @@ static void squares_sit(const unsigned *order, unsigned wide, unsigned *slot)
  * Sixteen squares scattered over the packages of four hosts: for every seed each host ends up with a quarter of the
  * grid.
  */
-static void rearranges_scattered_domains(void **state)
+TEST(rearranges_scattered_domains)
 {
 	static const unsigned quarters[] = { 0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15 };
 	struct places *p = places_of(4, "Package:4 Core:4", NULL);
@@ -432,7 +422,6 @@ static void rearranges_scattered_domains(void **state)
 	slots_free(s);
 	places_free(p);
 	matrix_free(m);
-	(void) state;
 }
 
 /* The narrowest level with an average of at least three slots in a domain. */
@@ -476,7 +465,7 @@ static unsigned check_layout(const struct places *p, unsigned *x)
 	return moved > 0;
 }
 
-static void keeps_domains_together(void **state)
+TEST(keeps_domains_together)
 {
 	unsigned moved = 0;
 
@@ -488,14 +477,13 @@ static void keeps_domains_together(void **state)
 		places_free(p);
 	}
 	assert_true(moved > 5);
-	(void) state;
 }
 
 /*
  * Routers (0,0), (1,1) and (2,2): the longer dimension is cut first, which leaves the third alone; both steps are of
  * one level.
  */
-static void bisects_a_torus(void **state)
+TEST(bisects_a_torus)
 {
 	struct hierarchy *h = network_of(torus);
 	struct places *p = places_of_network(h);
@@ -509,14 +497,13 @@ static void bisects_a_torus(void **state)
 	slots_free(s);
 	places_free(p);
 	hierarchy_free(h);
-	(void) state;
 }
 
 /*
  * Six places, in pairs that are apart in the file: 1 within a pair, 3 to the next pair, 9 to the third; then one is
  * changed.
  */
-static void clusters_distances_into_a_tree(void **state)
+TEST(clusters_distances_into_a_tree)
 {
 	static const char *const rows[] = {
 		"0 9 3 1 9 3\n9 0 9 9 1 9\n3 9 0 3 9 1\n1 9 3 0 9 3\n9 1 9 9 0 9\n3 9 1 3 9 0\n",
@@ -539,7 +526,6 @@ static void clusters_distances_into_a_tree(void **state)
 		places_free(p);
 		matrix_free(d);
 	}
-	(void) state;
 }
 
 static void check_optimum(struct places *p, unsigned seed)
@@ -588,7 +574,7 @@ static struct places *eight_places(unsigned kind, const struct hierarchy *h)
 	}
 }
 
-static void finds_the_optimum(void **state)
+TEST(finds_the_optimum)
 {
 	struct hierarchy *h = network_of(torus);
 
@@ -599,11 +585,10 @@ static void finds_the_optimum(void **state)
 		places_free(p);
 	}
 	hierarchy_free(h);
-	(void) state;
 }
 
 /* If a node costs as much as a core all mappings cost the same; the one without network traffic is chosen. */
-static void prefers_a_less_loaded_adapter(void **state)
+TEST(prefers_a_less_loaded_adapter)
 {
 	struct matrix *m = matrix_of("0 5 0 0\n5 0 0 0\n0 0 0 4\n0 0 4 0\n");
 	struct places *p = places_new();
@@ -623,7 +608,6 @@ static void prefers_a_less_loaded_adapter(void **state)
 	mapping_free(&s);
 	matrix_free(m);
 	places_free(p);
-	(void) state;
 }
 
 static void write_one(FILE *to, const struct places *p, unsigned ranks, enum mapping_effort effort)
@@ -672,7 +656,7 @@ static struct buf answer_of_new_process(void)
 	return text;
 }
 
-static void is_deterministic(void **state)
+TEST(is_deterministic)
 {
 	struct buf one = answer_of_new_process(), two = answer_of_new_process();
 
@@ -680,11 +664,10 @@ static void is_deterministic(void **state)
 	assert_string_equal(one.data, two.data);
 	buf_free(&one);
 	buf_free(&two);
-	(void) state;
 }
 
 /* More ranks than cores: communicating ranks share one, as far as it has PUs. */
-static void shares_cores(void **state)
+TEST(shares_cores)
 {
 	struct matrix *m = matrix_of("0 1 9 1\n1 0 1 9\n9 1 0 1\n1 9 1 0\n");
 	struct places *p = places_of(1, "Core:2 PU:2", "0-1");
@@ -706,35 +689,13 @@ static void shares_cores(void **state)
 	mapping_free(&map);
 	places_free(p);
 	matrix_free(m);
-	(void) state;
 }
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_the_best),
-		cmocka_unit_test(refuses_too_many_ranks),
-		cmocka_unit_test(block_and_cyclic_are_slurms),
-		cmocka_unit_test(is_never_dearer_than_block_or_cyclic),
-		cmocka_unit_test(is_never_dearer_on_networks),
-		cmocka_unit_test(compares_with_scotch),
-		cmocka_unit_test(finds_the_optimum),
-		cmocka_unit_test(kept_costs_are_exact),
-		cmocka_unit_test(computes_distances),
-		cmocka_unit_test(quotient_costs_are_exact),
-		cmocka_unit_test(rearranges_scattered_domains),
-		cmocka_unit_test(keeps_domains_together),
-		cmocka_unit_test(bisects_a_torus),
-		cmocka_unit_test(clusters_distances_into_a_tree),
-		cmocka_unit_test(prefers_a_less_loaded_adapter),
-		cmocka_unit_test(resolves_conflicts),
-		cmocka_unit_test(is_deterministic),
-		cmocka_unit_test(shares_cores),
-	};
-
 	if (argc == 2 && !strcmp(argv[1], "solve")) {
 		write_solution(stdout);
 		return 0;
 	}
-	return cmocka_run_group_tests_name("map", tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

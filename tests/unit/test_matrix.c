@@ -54,7 +54,7 @@ static void assert_same(const struct matrix *m, const struct matrix *other)
 }
 
 /* The same three ranks in every form: 0-1 exchange 5, 1-2 exchange 2. */
-static void reads_every_format(void **state)
+TEST(reads_every_format)
 {
 	static const char *const rows[] = {
 		"0 2 0\n3 0 1\n0 1 0\n",
@@ -79,10 +79,9 @@ static void reads_every_format(void **state)
 				assert_true(weight_of(m, a, b) == (a + b == 1 ? 5 : a + b == 3 && a && b ? 2 : 0));
 		matrix_free(m);
 	}
-	(void) state;
 }
 
-static void reads_patterns(void **state)
+TEST(reads_patterns)
 {
 	struct matrix *m = matrix_of("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 1\n3 1\n");
 
@@ -94,10 +93,9 @@ static void reads_patterns(void **state)
 	m = matrix_of("0\n");
 	assert_int_equal(m->ranks, 1);
 	matrix_free(m);
-	(void) state;
 }
 
-static void reads_monitoring(void **state)
+TEST(reads_monitoring)
 {
 	/* What Open MPI 4.1 wrote for a rank, with the histograms shortened. */
 	struct matrix *m = matrix_of(
@@ -117,10 +115,9 @@ static void reads_monitoring(void **state)
 	m = matrix_of("E 3 1 5 bytes\n");
 	assert_int_equal(m->ranks, 4);
 	matrix_free(m);
-	(void) state;
 }
 
-static void reads_comments(void **state)
+TEST(reads_comments)
 {
 	static const char *const rows[] = {
 		"# by hand\n\n0 1\n# between\n1 0\n", "% as well\n0 2\n0 0\n",
@@ -135,11 +132,10 @@ static void reads_comments(void **state)
 		assert_true(weight_of(m, 0, 1) == 2);
 		matrix_free(m);
 	}
-	(void) state;
 }
 
 /* Beyond 2^31 and 2^53, and a sum beyond 2^64: nothing turns negative, or small. */
-static void keeps_large_weights(void **state)
+TEST(keeps_large_weights)
 {
 	struct matrix *m = matrix_of("E 0 1 4294967296 bytes\nE 1 0 1 bytes\nE 1 2 18446744073709551615 bytes\n"
 				     "I 1 2 18446744073709551615 bytes\nE 0 2 9007199254740992 bytes\n");
@@ -148,10 +144,9 @@ static void keeps_large_weights(void **state)
 	assert_true(weight_of(m, 1, 2) == 0x1p65);
 	assert_true(weight_of(m, 0, 2) == 0x1p53);
 	matrix_free(m);
-	(void) state;
 }
 
-static void refuses(void **state)
+TEST(refuses)
 {
 	static const struct {
 		const char *text, *says;
@@ -246,11 +241,10 @@ static void refuses(void **state)
 		if (!strstr(e.text, rows[i].says) || strncmp(e.text, "test:", 5))
 			fail_msg("'%s' for %s", e.text, rows[i].text);
 	}
-	(void) state;
 }
 
 /* Memory follows what a file holds: a process of 64 MiB reads headers that claim the most they may. */
-static void headers_allocate_nothing(void **state)
+TEST(headers_allocate_nothing)
 {
 	static const char *const rows[] = {
 		"%%MatrixMarket matrix coordinate real general\n65536 65536 4294967295\n1 2 3\n",
@@ -270,10 +264,9 @@ static void headers_allocate_nothing(void **state)
 		assert_null(strstr(e.text, "memory"));
 	}
 	assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
-	(void) state;
 }
 
-static void keeps_the_first_ranks(void **state)
+TEST(keeps_the_first_ranks)
 {
 	struct matrix *m = matrix_of("0 1 2 4\n1 0 3 5\n2 3 0 6\n4 5 6 0\n"), *head = matrix_range(m, 0, 3);
 
@@ -284,7 +277,6 @@ static void keeps_the_first_ranks(void **state)
 			assert_true(weight_of(head, a, b) == weight_of(m, a, b));
 	matrix_free(head);
 	matrix_free(m);
-	(void) state;
 }
 
 static char folder[32];
@@ -313,7 +305,7 @@ static void remove_files(char **paths, size_t n)
 #define OF_2 "D MPI_COMM_WORLD procs: 0,1\n"
 #define OF_3 "D MPI_COMM_WORLD procs: 0,1,2\n"
 
-static void sums_files(void **state)
+TEST(sums_files)
 {
 	static const struct {
 		const char *texts[MAX_FILES];
@@ -360,7 +352,6 @@ static void sums_files(void **state)
 			assert_true(used[f] == !rows[i].left_out[f]);
 		matrix_free(m);
 	}
-	(void) state;
 }
 
 static struct matrix *written_and_read(const struct matrix *m, const char *format, double *scale)
@@ -374,7 +365,7 @@ static struct matrix *written_and_read(const struct matrix *m, const char *forma
 	return again;
 }
 
-static void writes_what_it_reads(void **state)
+TEST(writes_what_it_reads)
 {
 	static const char *const rows[] = {
 		"0 1 2.25\n0 0 1e-7\n1e18 0.1 0\n", "0\n", "0 0\n0 0\n", "0 0 0\n0 0 9007199254740993\n0 1 0\n",
@@ -393,11 +384,10 @@ static void writes_what_it_reads(void **state)
 			matrix_free(again);
 			matrix_free(m);
 		}
-	(void) state;
 }
 
 /* Whole numbers that a 32-bit Scotch can add up, in proportion; nobody's exchange vanishes. */
-static void writes_graphs(void **state)
+TEST(writes_graphs)
 {
 	struct matrix *m = matrix_of("0 3 0\n4 0 5\n0 0 0\n"), *again;
 	double scale = 0, sum = 0;
@@ -416,10 +406,9 @@ static void writes_graphs(void **state)
 	assert_true(weight_of(again, 0, 3) == 1);
 	matrix_free(again);
 	matrix_free(m);
-	(void) state;
 }
 
-static void refuses_formats(void **state)
+TEST(refuses_formats)
 {
 	struct matrix *m = matrix_of("0 1\n1 0\n");
 	struct buf text = {0};
@@ -430,10 +419,9 @@ static void refuses_formats(void **state)
 	assert_string_equal(e.text, "png: unknown matrix format; expected dense, mm or grf");
 	assert_int_equal(text.len, 0);
 	matrix_free(m);
-	(void) state;
 }
 
-static void generates_by_rule(void **state)
+TEST(generates_by_rule)
 {
 	static const struct {
 		const char *rule;
@@ -469,7 +457,6 @@ static void generates_by_rule(void **state)
 				 rows[i].a, rows[i].b, weight_of(m, rows[i].a, rows[i].b));
 		matrix_free(m);
 	}
-	(void) state;
 }
 
 static size_t most_partners(const struct matrix *m)
@@ -483,7 +470,7 @@ static size_t most_partners(const struct matrix *m)
 }
 
 /* The same seed the same, another seed another; eight partners each, of the same or of very different popularity. */
-static void generates_random_matrices(void **state)
+TEST(generates_random_matrices)
 {
 	static const struct {
 		const char *rule;
@@ -506,10 +493,9 @@ static void generates_random_matrices(void **state)
 		matrix_free(same);
 		matrix_free(other);
 	}
-	(void) state;
 }
 
-static void refuses_rules(void **state)
+TEST(refuses_rules)
 {
 	static const char *const rows[] = {
 		"", "stencil", "stencil2d", "stencil2d:", "stencil2d:8", "stencil2d:8x", "stencil2d:8x8x8",
@@ -525,28 +511,6 @@ static void refuses_rules(void **state)
 			fail_msg("accepted: %s", rows[i]);
 		assert_non_null(strstr(e.text, "unknown rule"));
 	}
-	(void) state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_every_format),
-		cmocka_unit_test(reads_patterns),
-		cmocka_unit_test(reads_monitoring),
-		cmocka_unit_test(reads_comments),
-		cmocka_unit_test(keeps_large_weights),
-		cmocka_unit_test(refuses),
-		cmocka_unit_test(headers_allocate_nothing),
-		cmocka_unit_test(keeps_the_first_ranks),
-		cmocka_unit_test(sums_files),
-		cmocka_unit_test(writes_what_it_reads),
-		cmocka_unit_test(writes_graphs),
-		cmocka_unit_test(refuses_formats),
-		cmocka_unit_test(generates_by_rule),
-		cmocka_unit_test(generates_random_matrices),
-		cmocka_unit_test(refuses_rules),
-	};
-
-	return cmocka_run_group_tests_name("matrix", tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

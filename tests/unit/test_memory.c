@@ -37,7 +37,7 @@ static hwloc_bitmap_t list(const char *text)
 	return set;
 }
 
-static void finds_near_memory(void **state)
+TEST(finds_near_memory)
 {
 	static const struct {
 		const char *machine, *pus, *nodes;
@@ -53,7 +53,6 @@ static void finds_near_memory(void **state)
 		{ "[numa(memory=1GB)] [numa(memory=1GB)] pack:2 core:2 pu:1", "3", "0-1" },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		hwloc_topology_t t = load(rows[i].machine);
 		hwloc_bitmap_t pus = list(rows[i].pus), near = hwloc_bitmap_alloc();
@@ -122,11 +121,10 @@ static void memory_of_odd_machine(unsigned seed)
 	buf_free(&m.xml);
 }
 
-static void finds_memory_of_odd_machines(void **state)
+TEST(finds_memory_of_odd_machines)
 {
 	for (unsigned seed = 0; seed < 300; seed++)
 		memory_of_odd_machine(seed);
-	(void) state;
 }
 
 /* Machines of tests/rig/made_machines.py, smaller: for each NUMA node by its logical number. */
@@ -170,7 +168,7 @@ static hwloc_topology_t load_machine(const struct machine *m)
 	return t;
 }
 
-static void chooses_a_tier_by_its_facts(void **state)
+TEST(chooses_a_tier_by_its_facts)
 {
 	static const struct {
 		const struct machine *machine;
@@ -203,7 +201,6 @@ static void chooses_a_tier_by_its_facts(void **state)
 		{ &plain, "", MEMORY_LOCAL, "", NULL }, { &plain, "", MEMORY_CAPACITY, "", "no memory is local" },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		hwloc_topology_t t = load_machine(rows[i].machine);
 		hwloc_bitmap_t pus = list(rows[i].pus), nodes = hwloc_bitmap_alloc();
@@ -221,7 +218,7 @@ static void chooses_a_tier_by_its_facts(void **state)
 	}
 }
 
-static void names_the_tiers(void **state)
+TEST(names_the_tiers)
 {
 	static const struct {
 		const struct machine *machine;
@@ -231,7 +228,6 @@ static void names_the_tiers(void **state)
 		{ &grace, "1", "gpu" }, { &cxl, "1", "cxl" }, { &plain, "0", "" }, { &knl, "", "" },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		hwloc_topology_t t = load_machine(rows[i].machine);
 		hwloc_bitmap_t nodes = list(rows[i].nodes);
@@ -296,7 +292,7 @@ static int check(hwloc_topology_t t, const struct bind_request *r, const char *w
 	return 1;
 }
 
-static void sets_what_the_kernel_tells(void **state)
+TEST(sets_what_the_kernel_tells)
 {
 	static const struct {
 		struct bind_request r;
@@ -316,7 +312,6 @@ static void sets_what_the_kernel_tells(void **state)
 	hwloc_bitmap_t near = hwloc_bitmap_alloc();
 	char nodes[64], told[128];
 
-	(void) state;
 	if (syscall(SYS_get_mempolicy, NULL, NULL, 0UL, NULL, 0UL) && errno == ENOSYS)
 		skip();
 	assert_int_equal(memory_nodes_choose(t, MEMORY_LOCAL, hwloc_topology_get_topology_cpuset(t), near, NULL), 0);
@@ -337,7 +332,7 @@ static void sets_what_the_kernel_tells(void **state)
 	hwloc_topology_destroy(t);
 }
 
-static void refuses_memory_of_others(void **state)
+TEST(refuses_memory_of_others)
 {
 	static const struct bind_request bind = { .memory = MEMORY_BIND };
 	hwloc_topology_t t = load("numa:64 pu:1");
@@ -345,7 +340,6 @@ static void refuses_memory_of_others(void **state)
 	struct err e = {""};
 	char told[64];
 
-	(void) state;
 	assert_int_equal(memory_bind(t, &bind, last, &e), -1);
 	assert_non_null(strstr(e.text, "the task's cpuset has no NUMA node local to its cores"));
 	assert_int_equal(memory_policy_text(told, sizeof(told), NULL), 0);
@@ -365,7 +359,7 @@ static bool has(const char *file, const char *word)
 
 #define THP "/sys/kernel/mm/transparent_hugepage/enabled"
 
-static void adds_to_tunables(void **state)
+TEST(adds_to_tunables)
 {
 	static const struct {
 		const char *now, *new;
@@ -379,7 +373,6 @@ static void adds_to_tunables(void **state)
 	char out[64] = "before", small[16] = "before";
 	struct err e = {""};
 
-	(void) state;
 	if (has(THP, "[never]") || access(THP, R_OK)) {
 		assert_int_equal(huge_tunables(HUGE_THP, NULL, out, sizeof(out), &e), -1);
 		assert_string_equal(out, "before");
@@ -394,12 +387,11 @@ static void adds_to_tunables(void **state)
 }
 
 /* malloc would go on with small pages in silence. */
-static void wants_huge_pages_that_are_there(void **state)
+TEST(wants_huge_pages_that_are_there)
 {
 	char out[64] = "before";
 	struct err e = {""};
 
-	(void) state;
 	if (!has("/proc/sys/vm/nr_hugepages", "0\n") || !has("/proc/sys/vm/nr_overcommit_hugepages", "0\n"))
 		skip();
 	assert_int_equal(huge_tunables(HUGE_TLB, NULL, out, sizeof(out), &e), -1);
@@ -412,18 +404,4 @@ static void wants_huge_pages_that_are_there(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_near_memory),
-		cmocka_unit_test(finds_memory_of_odd_machines),
-		cmocka_unit_test(chooses_a_tier_by_its_facts),
-		cmocka_unit_test(names_the_tiers),
-		cmocka_unit_test(sets_what_the_kernel_tells),
-		cmocka_unit_test(refuses_memory_of_others),
-		cmocka_unit_test(adds_to_tunables),
-		cmocka_unit_test(wants_huge_pages_that_are_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

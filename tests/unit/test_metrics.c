@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/file.h"
 #include "../../node_agent/monitor_metrics.h"
-
-#define ROWS(table) (sizeof(table) / sizeof((table)[0]))
+#include "table.h"
 
 /* The node's steps, here by hand: so many jobs of two steps each that have all PUs. */
 static unsigned jobs;
@@ -84,7 +77,7 @@ static void metrics_of(const char *machine, struct place *p, struct buf *text)
 }
 
 /* The rows of a job with all PUs are the domains: those of the smallest level that has room for its values. */
-static void domains_are_few(void **state)
+TEST(domains_are_few)
 {
 	static const struct {
 		const char *machine, *first, *last;
@@ -101,7 +94,6 @@ static void domains_are_few(void **state)
 	};
 	struct place p;
 
-	(void) state;
 	place_make(&p);
 	jobs = 1;
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -122,12 +114,11 @@ static void domains_are_few(void **state)
 	rmdir(p.folder);
 }
 
-static void jobs_are_few_and_only_where_asked(void **state)
+TEST(jobs_are_few_and_only_where_asked)
 {
 	struct buf text = {0};
 	struct place p;
 
-	(void) state;
 	place_make(&p);
 	jobs = 100;
 	metrics_of("Package:2 [numa] Core:4 PU:2", &p, &text);
@@ -143,14 +134,13 @@ static void jobs_are_few_and_only_where_asked(void **state)
 }
 
 /* What is no file of metrics is not replaced, nor removed. */
-static void other_paths_are_refused(void **state)
+TEST(other_paths_are_refused)
 {
 	static const char *const bad[] = { "topiary.prom", "/etc/passwd", ".prom", "/tmp/x.prom ", "/tmp/x.prom.gz" };
 	struct settings s = { .monitor_metrics_interval = 1, .monitor_metrics_set = (char *) "sw",
 			      .monitor_metrics_jobs = (char *) "no" };
 	struct err e;
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(bad); i++) {
 		s.monitor_metrics = (char *) bad[i];
 		assert_null(monitor_metrics_new(&s, &e));
@@ -159,13 +149,12 @@ static void other_paths_are_refused(void **state)
 	}
 }
 
-static void folder_that_is_gone_is_no_end(void **state)
+TEST(folder_that_is_gone_is_no_end)
 {
 	struct monitor_metrics *m;
 	struct place p;
 	struct err e;
 
-	(void) state;
 	place_make(&p);
 	assert_non_null(m = monitor_metrics_new(&p.settings, &e));
 	rmdir(p.folder);
@@ -182,14 +171,4 @@ static void folder_that_is_gone_is_no_end(void **state)
 	assert_int_equal(rmdir(p.folder), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(domains_are_few),
-		cmocka_unit_test(jobs_are_few_and_only_where_asked),
-		cmocka_unit_test(other_paths_are_refused),
-		cmocka_unit_test(folder_that_is_gone_is_no_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

@@ -111,12 +111,19 @@ static void trace_holds(const struct step *s, const char *name, uint64_t ticks, 
 	trace_close(t);
 }
 
+static int skip_users(void **state)
+{
+	(void) state;
+	if (geteuid())
+		skip();	/* the files are root's */
+	return 0;
+}
+
 /* Of the clock on the wall only the moments of ticks depend, and where a trace begins. */
-static void clock_that_is_set(void **state)
+TEST(clock_that_is_set, .setup_func = skip_users)
 {
 	static const int64_t by[] = { -HOUR, HOUR, -YEARS, YEARS, PERIOD / 2, -PERIOD / 2 };
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(by); i++) {
 		struct step s;
 		int64_t from;
@@ -136,12 +143,11 @@ static void clock_that_is_set(void **state)
 }
 
 /* The clock of a suspended machine stands; one that is stopped by its host, or a monitor by SIGSTOP, has a gap. */
-static void machine_that_stops(void **state)
+TEST(machine_that_stops, .setup_func = skip_users)
 {
 	struct step s;
 	int64_t from;
 
-	(void) state;
 	step_start(&s);
 	from = monotonic;
 	ticks_pass(&s, 10);
@@ -158,11 +164,10 @@ static void machine_that_stops(void **state)
 }
 
 /* What a monitor that is killed has written is continued by the next, whose clock only the wall's can be. */
-static void killed_while_the_clock_is_set(void **state)
+TEST(killed_while_the_clock_is_set, .setup_func = skip_users)
 {
 	static const int64_t by[] = { 0, -HOUR, HOUR, -YEARS, YEARS };
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(by); i++) {
 		uint64_t end, begun;
 		struct step s;
@@ -181,21 +186,4 @@ static void killed_while_the_clock_is_set(void **state)
 	}
 }
 
-static int skip_users(void **state)
-{
-	(void) state;
-	if (geteuid())
-		skip();	/* the files are root's */
-	return 0;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(clock_that_is_set, skip_users),
-		cmocka_unit_test_setup(machine_that_stops, skip_users),
-		cmocka_unit_test_setup(killed_while_the_clock_is_set, skip_users),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

@@ -287,9 +287,8 @@ static const struct {
 		},
 };
 
-static void finds_devices(void **state)
+TEST(finds_devices)
 {
-	(void) state;
 	for (size_t i = 0; i < ROWS(finds); i++) {
 		hwloc_topology_t t = node_of(finds[i].devices, false);
 		struct nics n;
@@ -317,13 +316,12 @@ static const struct {
 	{ "", 0, 1, "" },
 };
 
-static void tells_how_near_they_are(void **state)
+TEST(tells_how_near_they_are)
 {
 	hwloc_topology_t t = node_of(two_and_two_hfi, false);
 	hwloc_bitmap_t pus = hwloc_bitmap_alloc();
 	struct nics n;
 
-	(void) state;
 	assert_int_equal(nics_find(t, &n, NULL), 0);
 	for (size_t i = 0; i < ROWS(described); i++) {
 		char got[128];
@@ -351,9 +349,8 @@ static const struct {
 	{ "[numa] pack:2 [numa] core:4 pu:1", 2 },
 };
 
-static void divides_by_the_innermost_memory(void **state)
+TEST(divides_by_the_innermost_memory)
 {
-	(void) state;
 	for (size_t i = 0; i < ROWS(memories); i++) {
 		struct nic_domains d;
 		hwloc_topology_t t;
@@ -444,9 +441,8 @@ static const struct {
 	{ four_ib, false, "2;", "1 -" },
 };
 
-static void chooses_devices(void **state)
+TEST(chooses_devices)
 {
-	(void) state;
 	for (size_t i = 0; i < ROWS(choices); i++) {
 		hwloc_topology_t t = node_of(choices[i].devices, choices[i].distances);
 		struct tasks k = tasks_of(choices[i].tasks);
@@ -615,9 +611,8 @@ static char *devices_of_tasks(hwloc_topology_t t, unsigned ngpus, unsigned ntask
 	return got;
 }
 
-static void devices_are_beside_the_gpus(void **state)
+TEST(devices_are_beside_the_gpus)
 {
-	(void) state;
 	for (size_t i = 0; i < ROWS(sites); i++) {
 		hwloc_topology_t t = site_of(sites[i].synthetic, sites[i].devices);
 		char *got = devices_of_tasks(t, count_of(sites[i].devices, 'g'), sites[i].ntasks);
@@ -653,9 +648,8 @@ static const struct {
 	{ four_ib, -1, "0", 0, -1, { "", "", "" } },			/* none that PSM2 drives */
 };
 
-static void follows_the_paper(void **state)
+TEST(follows_the_paper)
 {
-	(void) state;
 	for (size_t i = 0; i < ROWS(papers); i++) {
 		hwloc_topology_t t = node_of(papers[i].devices, false);
 		struct tasks k = tasks_of(papers[i].here);
@@ -823,9 +817,8 @@ static const char *trimmed(const char *text)
 	return text + (*text == ' ');
 }
 
-static void exports_variables(void **state)
+TEST(exports_variables)
 {
-	(void) state;
 	for (size_t i = 0; i < ROWS(exports); i++) {
 		char *got = exported(exports[i].devices, exports[i].tasks, exports[i].local, exports[i].option,
 				     exports[i].users, false);
@@ -836,11 +829,10 @@ static void exports_variables(void **state)
 	}
 }
 
-static void speaks_of_cpus_only_when_bound(void **state)
+TEST(speaks_of_cpus_only_when_bound)
 {
 	char *got = exported(one_hfi, "0", 0, "auto", "", true);
 
-	(void) state;
 	assert_string_equal(trimmed(got), "HFI_UNIT=0 HFI_NO_CPUAFFINITY=1|hfi1_0");
 	free(got);
 	got = exported(one_hfi, "0", 0, "auto", " HFI_FORCE_CPUAFFINITY ", true);
@@ -852,13 +844,12 @@ static void speaks_of_cpus_only_when_bound(void **state)
 }
 
 /* NCCL finds the devices of each GPU; and no variable twice. */
-static void restricts_no_nccl(void **state)
+TEST(restricts_no_nccl)
 {
 	static const char *const options[] = { "auto", "one", "local", "all", "auto,strict", "one,strict",
 					       "local,strict", "all,strict"
 		};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(options); i++) {
 		char *got = exported(every_kind, "0;8", 0, options[i], "", true);
 
@@ -918,13 +909,12 @@ static void check_real(const char *folder, size_t row)
 	tasks_free(&k);
 }
 
-static void knows_real_machines(void **state)
+TEST(knows_real_machines)
 {
 	const char *cache = getenv("TOPIARY_CACHE");
 	char pattern[4096];
 	glob_t folders;
 
-	(void) state;
 	snprintf(pattern, sizeof(pattern), "%s/src/hwloc-*/tests/hwloc/xml", cache ? cache : ".cache");
 	if (glob(pattern, 0, NULL, &folders)) {
 		print_message("no corpus at %s\n", pattern);
@@ -935,20 +925,4 @@ static void knows_real_machines(void **state)
 	globfree(&folders);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_devices),
-		cmocka_unit_test(tells_how_near_they_are),
-		cmocka_unit_test(divides_by_the_innermost_memory),
-		cmocka_unit_test(chooses_devices),
-		cmocka_unit_test(devices_are_beside_the_gpus),
-		cmocka_unit_test(follows_the_paper),
-		cmocka_unit_test(exports_variables),
-		cmocka_unit_test(speaks_of_cpus_only_when_bound),
-		cmocka_unit_test(restricts_no_nccl),
-		cmocka_unit_test(knows_real_machines),
-	};
-
-	return cmocka_run_group_tests_name("nic", tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

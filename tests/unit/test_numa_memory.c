@@ -74,7 +74,7 @@ static const struct row rows[] = {
 	  "0+4<=0 4+4<=1 8+4<=2 12+4<=2 " },
 };
 
-static void limits_are_what_memory_allows(void **state)
+TEST(limits_are_what_memory_allows)
 {
 	for (size_t r = 0; r < ROWS(rows); r++) {
 		struct err e = {0};
@@ -102,14 +102,6 @@ static void limits_are_what_memory_allows(void **state)
 			fail_msg("%s: wanted '%s', got '%s'", rows[r].why, rows[r].limits, text);
 		shape_free(s);
 	}
-	(void) state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(limits_are_what_memory_allows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

@@ -31,7 +31,7 @@ static void env_set(void *arg, const char *name, const char *value)
 
 #define SMT "core:4 pu:2"
 
-static void exports_what_fits(void **state)
+TEST(exports_what_fits)
 {
 	static const struct {
 		const char *machine, *pus;
@@ -68,7 +68,6 @@ static void exports_what_fits(void **state)
 		{ SMT, "0-3", 0, 1, OMP_GOMP, "GOMP_CPU_AFFINITY", "" },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct env env = { rows[i].user, "" };
 		struct bind_vars v = { env_has, env_set, &env };
@@ -90,11 +89,4 @@ static void exports_what_fits(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(exports_what_fits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

@@ -50,7 +50,7 @@ static size_t comes_back(const struct buf *base, const struct buf *doc)
 	return len;
 }
 
-static void packs_small_texts(void **state)
+TEST(packs_small_texts)
 {
 	static const char *const rows[][2] = {
 		{ "", "" }, { "", "a" }, { "a", "" }, { "a", "b" }, { "a\n", "a" }, { "a", "a\n" },
@@ -58,7 +58,6 @@ static void packs_small_texts(void **state)
 		{ "a\nb\n", "x\ny" }, { "abab\n", "ab\n" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf base = text(rows[i][0]), doc = text(rows[i][1]);
 
@@ -69,12 +68,11 @@ static void packs_small_texts(void **state)
 	}
 }
 
-static void packs_nodes_small(void **state)
+TEST(packs_nodes_small)
 {
 	struct buf base = node(1, 400), twin = node(2, 400), shorter = node(1, 399);
 	size_t alone = comes_back(NULL, &base);
 
-	(void)state;
 	assert_true(alone < base.len / 8);
 	assert_true(comes_back(&base, &twin) < alone);
 	assert_true(comes_back(&base, &shorter) < alone / 8);
@@ -115,7 +113,7 @@ static void spoil(const struct pack *p, const struct buf *base, const struct buf
 			 -1);
 }
 
-static void refuses_spoiled_packs(void **state)
+TEST(refuses_spoiled_packs)
 {
 	struct buf base = node(1, 64), shorter = node(3, 60), other = node(9, 64), out;
 	const struct {
@@ -125,7 +123,6 @@ static void refuses_spoiled_packs(void **state)
 		{ NULL, &base, PACK_BASE }, { &base, &shorter, PACK_PATCH },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		const struct buf *from = rows[i].base ? rows[i].base : &base;
 		struct pack p;
@@ -159,12 +156,11 @@ static void zip_refuses(const struct buf *zip, size_t max, const char *says)
 		fail_msg("says \"%s\", not \"%s\"", e.text, says);
 }
 
-static void zips(void **state)
+TEST(zips)
 {
 	struct buf doc = node(1, 400), zip, back, junk = text("<topology/>"), twice = {0};
 	struct err e;
 
-	(void)state;
 	assert_int_equal(zip_make(doc.data, doc.len, &zip, &e), 0);
 	assert_int_equal(zip_open(zip.data, zip.len, doc.len, &back, &e), 0);
 	assert_int_equal(back.len, doc.len);
@@ -184,13 +180,12 @@ static void zips(void **state)
 }
 
 /* 8 MiB of zeros make a frame of some hundred bytes. */
-static void survives_bombs(void **state)
+TEST(survives_bombs)
 {
 	char *zeros = calloc(8, 1 << 20);
 	struct buf zip;
 	struct err e;
 
-	(void)state;
 	assert_non_null(zeros);
 	assert_int_equal(zip_make(zeros, 8 << 20, &zip, &e), 0);
 	assert_true(zip.len < 4096);
@@ -199,15 +194,4 @@ static void survives_bombs(void **state)
 	buf_free(&zip);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packs_small_texts),
-		cmocka_unit_test(packs_nodes_small),
-		cmocka_unit_test(refuses_spoiled_packs),
-		cmocka_unit_test(zips),
-		cmocka_unit_test(survives_bombs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

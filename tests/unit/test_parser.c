@@ -109,7 +109,7 @@ static void is_refused(const char *what, const struct buf *doc)
 
 /* --- what a good document gives --- */
 
-static void parses_documents(void **state)
+TEST(parses_documents)
 {
 	static const struct {
 		const char *synthetic;
@@ -139,10 +139,9 @@ static void parses_documents(void **state)
 		parsed_free(&d);
 		buf_free(&doc);
 	}
-	(void)state;
 }
 
-static void returns_the_canonical_form(void **state)
+TEST(returns_the_canonical_form)
 {
 	struct buf doc = document(SMALL), got = {0};
 	struct canon c;
@@ -155,10 +154,9 @@ static void returns_the_canonical_form(void **state)
 	canon_free(&c);
 	buf_free(&got);
 	buf_free(&doc);
-	(void)state;
 }
 
-static void returns_changes(void **state)
+TEST(returns_changes)
 {
 	static const struct {
 		const char *from, *to;
@@ -186,10 +184,9 @@ static void returns_changes(void **state)
 		buf_free(&from);
 		buf_free(&to);
 	}
-	(void)state;
 }
 
-static void names_the_document_that_cannot_be_compared(void **state)
+TEST(names_the_document_that_cannot_be_compared)
 {
 	struct buf good = document(SMALL), bad = repeated("x", 3);
 	char *json = NULL;
@@ -204,7 +201,6 @@ static void names_the_document_that_cannot_be_compared(void **state)
 	assert_int_equal(severity, -1);
 	buf_free(&good);
 	buf_free(&bad);
-	(void)state;
 }
 
 /* --- bad documents --- */
@@ -214,7 +210,7 @@ static void names_the_document_that_cannot_be_compared(void **state)
 	"<!ENTITY c \"&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;\"><!ENTITY d \"&c;&c;&c;&c;&c;&c;&c;&c;&c;&c;\">]>"
 #define DOCTYPE "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">"
 
-static void refuses_changed_documents(void **state)
+TEST(refuses_changed_documents)
 {
 	static const struct {
 		const char *from, *to;
@@ -261,10 +257,9 @@ static void refuses_changed_documents(void **state)
 	}
 	buf_free(&good);
 	is_served();
-	(void)state;
 }
 
-static void refuses_other_encodings(void **state)
+TEST(refuses_other_encodings)
 {
 	static const char *const encodings[] = { "UTF-16", "UTF-16LE", "UTF-32", "IBM037", "UTF-7" };
 	struct buf good = document(SMALL);
@@ -283,10 +278,9 @@ static void refuses_other_encodings(void **state)
 		buf_free(&doc);
 	}
 	buf_free(&good);
-	(void)state;
 }
 
-static void refuses_what_is_no_document(void **state)
+TEST(refuses_what_is_no_document)
 {
 	static const char *const texts[] = {
 		"", " ", "<", "x", "#!/bin/sh\nreboot\n", "<?xml version='1.0'?><html/>", "<topology/>",
@@ -300,11 +294,10 @@ static void refuses_what_is_no_document(void **state)
 		is_refused(texts[i], &doc);
 		buf_free(&doc);
 	}
-	(void)state;
 }
 
 /* Large in one way or another; each within what a body may have. */
-static void refuses_what_is_too_much(void **state)
+TEST(refuses_what_is_too_much)
 {
 	static const struct {
 		const char *name, *from, *unit, *tail;
@@ -330,11 +323,10 @@ static void refuses_what_is_too_much(void **state)
 	}
 	buf_free(&good);
 	is_served();
-	(void)state;
 }
 
 /* A name of ten megabytes is a name; whatever becomes of it, the next document is read. */
-static void survives_a_huge_attribute(void **state)
+TEST(survives_a_huge_attribute)
 {
 	struct buf good = document(SMALL), name = repeated("\"", 1), doc;
 	struct parsed d;
@@ -350,10 +342,9 @@ static void survives_a_huge_attribute(void **state)
 	buf_free(&name);
 	buf_free(&good);
 	is_served();
-	(void)state;
 }
 
-static void survives_flipped_bytes(void **state)
+TEST(survives_flipped_bytes)
 {
 	struct buf good = document(SMALL);
 	unsigned results[3] = {0};
@@ -377,7 +368,6 @@ static void survives_flipped_bytes(void **state)
 	}
 	assert_true(results[PARSER_OK] > 10 && results[PARSER_REFUSED] > 100);
 	buf_free(&good);
-	(void)state;
 }
 
 /* --- what may happen to a worker --- */
@@ -446,7 +436,7 @@ static void ask_and_signal(struct asker *a, int signal)
 	pthread_join(a->thread, NULL);
 }
 
-static void a_killed_worker_is_a_failure(void **state)
+TEST(a_killed_worker_is_a_failure)
 {
 	struct buf doc = document("Package:40 [NUMANode] Core:40 PU:4");
 	struct asker a = { .doc = &doc, .n = 1 };
@@ -459,11 +449,10 @@ static void a_killed_worker_is_a_failure(void **state)
 	ask(&a);
 	assert_int_equal(a.result, PARSER_OK);
 	buf_free(&doc);
-	(void)state;
 }
 
 /* As the kernel tells a worker that its time is over. One that is told before it has its socket cannot say so. */
-static void a_worker_without_time_refuses(void **state)
+TEST(a_worker_without_time_refuses)
 {
 	struct buf doc = document("Package:40 [NUMANode] Core:40 PU:4");
 	struct asker a = { .result = PARSER_FAILED };
@@ -475,10 +464,9 @@ static void a_worker_without_time_refuses(void **state)
 	assert_int_equal(a.result, PARSER_REFUSED);
 	assert_string_equal(a.e.text, "alpha: parsing it takes more than 2 s of processor time");
 	buf_free(&doc);
-	(void)state;
 }
 
-static void serves_concurrent_requests(void **state)
+TEST(serves_concurrent_requests)
 {
 	struct buf small = document(SMALL), large = document("Package:8 [NUMANode] Core:16 PU:2");
 	struct asker a[24];
@@ -494,10 +482,9 @@ static void serves_concurrent_requests(void **state)
 	}
 	buf_free(&small);
 	buf_free(&large);
-	(void)state;
 }
 
-static void reports_a_missing_parent(void **state)
+TEST(reports_a_missing_parent)
 {
 	struct buf doc = document(SMALL);
 	struct parser *own, *other = parser;
@@ -513,7 +500,6 @@ static void reports_a_missing_parent(void **state)
 	parser_stop(NULL);
 	is_served();
 	buf_free(&doc);
-	(void)state;
 }
 
 /* --- what an attacked worker may say --- */
@@ -530,7 +516,7 @@ static struct buf said(const char *text, size_t len)
 	return b;
 }
 
-static void validates_texts(void **state)
+TEST(validates_texts)
 {
 	static const struct {
 		const char *text;
@@ -569,10 +555,9 @@ static void validates_texts(void **state)
 			fail_msg("row %zu: %s", i, rows[i].text);
 		buf_free(&b);
 	}
-	(void)state;
 }
 
-static void validates_shapes(void **state)
+TEST(validates_shapes)
 {
 	static const struct {
 		const char *text;
@@ -595,10 +580,9 @@ static void validates_shapes(void **state)
 			fail_msg("row %zu: %s", i, rows[i].text);
 		buf_free(&b);
 	}
-	(void)state;
 }
 
-static void validates_lists_of_changes(void **state)
+TEST(validates_lists_of_changes)
 {
 	static const struct {
 		const char *text;
@@ -629,7 +613,6 @@ static void validates_lists_of_changes(void **state)
 			fail_msg("row %zu: %s", i, rows[i].text);
 		buf_free(&b);
 	}
-	(void)state;
 }
 
 /* --- the sandbox --- */
@@ -683,7 +666,7 @@ static int try_endless_work(void)
 	return 1;
 }
 
-static void sandbox_allows_nothing_else(void **state)
+TEST(sandbox_allows_nothing_else)
 {
 	static const struct {
 		int (*what)(void);
@@ -718,7 +701,6 @@ static void sandbox_allows_nothing_else(void **state)
 			fail_msg("row %zu: status %#x", i, (unsigned)status);
 	}
 	sandbox_free(&s);
-	(void)state;
 }
 
 static int begin(void **state)
@@ -740,27 +722,6 @@ static int end(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parses_documents),
-		cmocka_unit_test(returns_the_canonical_form),
-		cmocka_unit_test(returns_changes),
-		cmocka_unit_test(names_the_document_that_cannot_be_compared),
-		cmocka_unit_test(refuses_changed_documents),
-		cmocka_unit_test(refuses_other_encodings),
-		cmocka_unit_test(refuses_what_is_no_document),
-		cmocka_unit_test(refuses_what_is_too_much),
-		cmocka_unit_test(survives_a_huge_attribute),
-		cmocka_unit_test(survives_flipped_bytes),
-		cmocka_unit_test(a_killed_worker_is_a_failure),
-		cmocka_unit_test(a_worker_without_time_refuses),
-		cmocka_unit_test(serves_concurrent_requests),
-		cmocka_unit_test(reports_a_missing_parent),
-		cmocka_unit_test(validates_texts),
-		cmocka_unit_test(validates_shapes),
-		cmocka_unit_test(validates_lists_of_changes),
-		cmocka_unit_test(sandbox_allows_nothing_else),
-	};
-
 	signal(SIGPIPE, SIG_IGN);
-	return cmocka_run_group_tests(tests, begin, end);
+	return tests_run(begin, end);
 }

@@ -79,7 +79,7 @@ static void placed(hwloc_topology_t t, const char *how, unsigned ntasks, unsigne
 #define HYBRID "core:6 pu:2"		/* once PUs are taken away: cores of 2 and of 1, as hybrid machines have them */
 #define THIRDS "numa:3 pu:3"
 
-static void places_by_rule(void **state)
+TEST(places_by_rule)
 {
 	static const struct {
 		const char *machine, *cpus;
@@ -143,7 +143,6 @@ static void places_by_rule(void **state)
 		{ THIRDS, NULL, 3, 1, "scatter:die", "level 'die' does not exist within the step's cores" },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		hwloc_topology_t t = load(rows[i].machine, NULL, rows[i].cpus);
 		char told[4096];
@@ -189,7 +188,7 @@ static const struct kinds {
   /* Favoured cores, as of servers, are of one kind. */
   favoured = { "FrequencyMaxMHz", { "3800", "4100" }, { PERFORMANCE, EFFICIENCY } };
 
-static void keeps_a_task_on_one_kind_of_core(void **state)
+TEST(keeps_a_task_on_one_kind_of_core)
 {
 	static const struct {
 		const struct kinds *kinds;
@@ -215,7 +214,6 @@ static void keeps_a_task_on_one_kind_of_core(void **state)
 		  "0;0;1;1;2;2;3;3;4;4;5;5;6;7;8;9;10;11;12;13;14;15;16;18;20;22;24;26;28;30" },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		hwloc_topology_t t = load("numa:1 core:16 pu:2", NULL, NULL);
 		hwloc_bitmap_t set = hwloc_bitmap_alloc();
@@ -300,9 +298,8 @@ static void find(const char *file, char *path, size_t size)
 	globfree(&found);
 }
 
-static void places_beside_mpibind(void **state)
+TEST(places_beside_mpibind)
 {
-	(void) state;
 	for (const struct beside *b = beside; b < beside + ROWS(beside); b++) {
 		char path[4096], told[4096];
 		hwloc_topology_t t;
@@ -379,13 +376,12 @@ static bool equal(const hwloc_bitmap_t *a, const hwloc_bitmap_t *b, unsigned n)
 	return true;
 }
 
-static void places_anything(void **state)
+TEST(places_anything)
 {
 	static const char *const how[] = { "compact", "compact:core", "scatter:core", "scatter", "scatter:machine",
 					   "scatter:pu",
 		"compact:numa", "mem" };
 
-	(void) state;
 	for (unsigned round = 0; round < 4000; round++) {
 		unsigned ntasks = 1 + chance(40), cpus = 1 + chance(6);
 		hwloc_bitmap_t *masks = masks_new(ntasks), *again = masks_new(ntasks);
@@ -405,14 +401,4 @@ static void places_anything(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(places_by_rule),
-		cmocka_unit_test(keeps_a_task_on_one_kind_of_core),
-		cmocka_unit_test(places_beside_mpibind),
-		cmocka_unit_test(places_anything),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

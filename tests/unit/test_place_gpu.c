@@ -310,17 +310,15 @@ static void compare_steps(unsigned parts)
 			}
 }
 
-static void no_choice_is_nearer_on_whole_nodes(void **state)
+TEST(no_choice_is_nearer_on_whole_nodes)
 {
-	(void) state;
 	compared = 0;
 	compare_steps(100);
 	assert_true(compared > 500);
 }
 
-static void no_choice_is_nearer_in_parts_of_nodes(void **state)
+TEST(no_choice_is_nearer_in_parts_of_nodes)
 {
-	(void) state;
 	srand48(19);
 	compared = 0;
 	for (unsigned parts = 15; parts < 100; parts += 20)
@@ -601,12 +599,11 @@ static unsigned try_machine(const struct machine *m, bool has_mpibind, unsigned 
 	return tasks;
 }
 
-static void tasks_are_as_near_as_can_be_beside_others(void **state)
+TEST(tasks_are_as_near_as_can_be_beside_others)
 {
 	bool has_mpibind = mpibind_open();
 	unsigned all[CHOOSERS] = {0}, tasks = 0;
 
-	(void) state;
 	print_message("| Machine | Tasks |");
 	for (unsigned i = 0; i < CHOOSERS; i++)
 		print_message(" %s |", choosers[i].name);
@@ -631,7 +628,7 @@ static void tasks_are_as_near_as_can_be_beside_others(void **state)
 }
 
 /* As LUMI's documentation binds by hand: --cpu-bind=map_cpu:49,57,17,25,1,9,33,41. */
-static void ranks_follow_the_order_of_the_gpus(void **state)
+TEST(ranks_follow_the_order_of_the_gpus)
 {
 	static const unsigned first[] = { 48, 56, 16, 24, 0, 8, 32, 40 };
 	struct trial_node n;
@@ -639,7 +636,6 @@ static void ranks_follow_the_order_of_the_gpus(void **state)
 	uint64_t gpus[8];
 	struct err e;
 
-	(void) state;
 	node_make(&n, &machines[3], 8, 100);
 	for (unsigned t = 0; t < 8; t++)
 		masks[t] = hwloc_bitmap_alloc();
@@ -657,7 +653,7 @@ static void ranks_follow_the_order_of_the_gpus(void **state)
 }
 
 /* What Slurm bound stays, in whatever order. */
-static void cores_follow_the_gpus_that_are_fixed(void **state)
+TEST(cores_follow_the_gpus_that_are_fixed)
 {
 	static const uint64_t fixed[] = { 1 << 5, 1 << 0, 1 << 7, 1 << 2 };
 	static const unsigned at[] = { 0, 3, 2, 1 };
@@ -666,7 +662,6 @@ static void cores_follow_the_gpus_that_are_fixed(void **state)
 	uint64_t gpus[4];
 	struct err e;
 
-	(void) state;
 	node_make(&n, &machines[3], 8, 100);
 	for (unsigned t = 0; t < 4; t++)
 		masks[t] = hwloc_bitmap_alloc();
@@ -681,7 +676,7 @@ static void cores_follow_the_gpus_that_are_fixed(void **state)
 }
 
 /* Wherever its GPUs are: as many cores near each, and all near any where it names no number. */
-static void a_task_alone_is_near_all_its_gpus(void **state)
+TEST(a_task_alone_is_near_all_its_gpus)
 {
 	static const uint64_t fixed[] = { 1 << 1 | 1 << 2 };
 	static const struct {
@@ -697,7 +692,6 @@ static void a_task_alone_is_near_all_its_gpus(void **state)
 	uint64_t gpus;
 	struct err e;
 
-	(void) state;
 	node_make(&n, &four, 4, 100);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		hwloc_bitmap_t mask = hwloc_bitmap_alloc();
@@ -713,7 +707,7 @@ static void a_task_alone_is_near_all_its_gpus(void **state)
 	node_free(&n);
 }
 
-static void more_tasks_than_cores_share_them(void **state)
+TEST(more_tasks_than_cores_share_them)
 {
 	struct trial_node n;
 	hwloc_bitmap_t masks[16];
@@ -721,7 +715,6 @@ static void more_tasks_than_cores_share_them(void **state)
 	uint64_t gpus[16];
 	struct err e;
 
-	(void) state;
 	node_make(&n, &(struct machine){ "small", "Package:2 [numa] Core:2 PU:1", { 0, 1, -1 } }, 2, 100);
 	for (unsigned t = 0; t < 16; t++)
 		masks[t] = hwloc_bitmap_alloc();
@@ -736,11 +729,10 @@ static void more_tasks_than_cores_share_them(void **state)
 	node_free(&n);
 }
 
-static void lists(void **state)
+TEST(lists)
 {
 	char out[64];
 
-	(void) state;
 	assert_int_equal(gpu_count(NULL), 0);
 	assert_int_equal(gpu_count("0,2,GPU-1"), 3);
 	assert_int_equal(gpu_subset("4,5,GPU-1", 5, out, sizeof(out)), 0);
@@ -753,18 +745,4 @@ static void lists(void **state)
 	assert_int_equal(gpu_which("9", "4,5"), 0);
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_choice_is_nearer_on_whole_nodes),
-		cmocka_unit_test(no_choice_is_nearer_in_parts_of_nodes),
-		cmocka_unit_test(tasks_are_as_near_as_can_be_beside_others),
-		cmocka_unit_test(ranks_follow_the_order_of_the_gpus),
-		cmocka_unit_test(cores_follow_the_gpus_that_are_fixed),
-		cmocka_unit_test(a_task_alone_is_near_all_its_gpus),
-		cmocka_unit_test(more_tasks_than_cores_share_them),
-		cmocka_unit_test(lists),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

@@ -6,7 +6,7 @@
 #include "odd_machine.h"
 #include "shape/strings.h"
 
-static void computes_distances(void **state)
+TEST(computes_distances)
 {
 	static const struct {
 		const char *shape;
@@ -36,7 +36,6 @@ static void computes_distances(void **state)
 				 places_distance(p, rows[i].a, rows[i].b));
 		places_free(p);
 	}
-	(void) state;
 }
 
 /* "0 cn0 0" and so on, a line a place: what a rank file of ranks in the order of places says. */
@@ -52,7 +51,7 @@ static struct buf told(const struct places *p)
 	return text;
 }
 
-static void numbers_places(void **state)
+TEST(numbers_places)
 {
 	static const struct {
 		const char *shape, *cores;
@@ -86,7 +85,6 @@ static void numbers_places(void **state)
 		buf_free(&text);
 		places_free(p);
 	}
-	(void) state;
 }
 
 /* Each place has the CPUs of a task and no core more, and what is left over would not make another. */
@@ -145,15 +143,14 @@ static void places_odd(unsigned seed)
 	buf_free(&m.xml);
 }
 
-static void fills_odd_machines(void **state)
+TEST(fills_odd_machines)
 {
 	for (unsigned seed = 0; seed < 1000; seed++)
 		places_odd(seed);
-	(void) state;
 }
 
 /* A place is in the domains that hold all of its cores, and alone below them. */
-static void computes_distances_of_several_cores(void **state)
+TEST(computes_distances_of_several_cores)
 {
 	struct places *p = places_new();
 
@@ -168,10 +165,9 @@ static void computes_distances_of_several_cores(void **state)
 	assert_true(places_distance(p, 0, 1) == 2);
 	assert_true(places_distance(p, 1, 2) == 20);
 	places_free(p);
-	(void) state;
 }
 
-static void refuses_places(void **state)
+TEST(refuses_places)
 {
 	static const struct {
 		const char *host, *cores;
@@ -204,10 +200,9 @@ static void refuses_places(void **state)
 	assert_int_equal(p->nleaves, 1);
 	places_free(p);
 	shape_free(s);
-	(void) state;
 }
 
-static void sets_costs(void **state)
+TEST(sets_costs)
 {
 	static const char *const bad[] = { "x=1", "node", "node=", "node=x", "node=-1", "node=1000001", "=3",
 					   "l3=5,node=1.5.2", "node=nan", "node=0x5", "node=.", "0-1=1,0-2=1", "0-0=1",
@@ -226,11 +221,10 @@ static void sets_costs(void **state)
 	add(p, "b", "L3Cache:2 Core:2", NULL, 1);
 	assert_true(places_distance(p, 0, 2) == 1000000 && places_distance(p, 0, 4) == 7);
 	places_free(p);
-	(void) state;
 }
 
 /* Costs between NUMA nodes: those within 10 % are one level; what is no tree is averaged; the rest is as before. */
-static void costs_of_numa_nodes(void **state)
+TEST(costs_of_numa_nodes)
 {
 	static const char shape[] = "Package:2 [NUMANode] Core:8", halves[] = "Package:2 NUMANode:2 Core:2";
 	static const struct {
@@ -286,7 +280,6 @@ static void costs_of_numa_nodes(void **state)
 	assert_true(places_distance(p, 0, 16) == 100);
 	places_free(p);
 	shape_free(s);
-	(void) state;
 }
 
 /* The machine of the paper's figure 5, and one node that is used in part. */
@@ -298,7 +291,7 @@ static const char torus[] =
 	"node n208 tree 4 2 80 2 40 4 20 2 10 -1\n"
 	"node n210 tree 2 2 70 3 30 4 0 2 3 5\n";
 
-static void uses_networks(void **state)
+TEST(uses_networks)
 {
 	/* 32 is (0, 0, 2), 52 is (0, 1, 3). */
 	static const struct {
@@ -319,11 +312,10 @@ static void uses_networks(void **state)
 	assert_int_equal(p->leaf[p->place[65].leaf], 2);
 	places_free(p);
 	hierarchy_free(h);
-	(void) state;
 }
 
 /* The nodes' shapes by the snapshot, what is above them by the network, in the job's order. */
-static void joins_networks_and_shapes(void **state)
+TEST(joins_networks_and_shapes)
 {
 	struct hierarchy *h = network_of("tree 2 2 300 2 150 2 0 1\nnode b tree 1 1 1 -1\nnode a tree 1 1 1 -1\n");
 	struct places *p = places_new();
@@ -340,11 +332,10 @@ static void joins_networks_and_shapes(void **state)
 	shape_free(s);
 	places_free(p);
 	hierarchy_free(h);
-	(void) state;
 }
 
 /* The table is dense, whatever the matrix is: more than 16,384 places are refused, and nothing is asked of memory. */
-static void bounds_distances(void **state)
+TEST(bounds_distances)
 {
 	static const struct {
 		unsigned n;
@@ -370,10 +361,9 @@ static void bounds_distances(void **state)
 		places_free(p);
 		matrix_free(m);
 	}
-	(void) state;
 }
 
-static void uses_given_distances(void **state)
+TEST(uses_given_distances)
 {
 	struct matrix *m = matrix_of("0 1 2\n3 0 5\n2 5 0\n"), *other = matrix_of("0 1\n1 0\n");
 	struct places *p = places_of(3, "Core:1", NULL);
@@ -389,11 +379,10 @@ static void uses_given_distances(void **state)
 	matrix_free(m);
 	matrix_free(other);
 	places_free(p);
-	(void) state;
 }
 
 /* No host gets more places than tasks, whatever the cores it has. */
-static void fits_tasks(void **state)
+TEST(fits_tasks)
 {
 	static const struct {
 		unsigned tasks, places, last_leaf;
@@ -409,11 +398,10 @@ static void fits_tasks(void **state)
 		assert_int_equal(p->place[rows[i].places].host, 1);
 		places_free(p);
 	}
-	(void) state;
 }
 
 /* Hosts of 4, 8 and 8 cores. */
-static void fills_as_requested(void **state)
+TEST(fills_as_requested)
 {
 	static const struct {
 		enum places_fill fill;
@@ -444,26 +432,6 @@ static void fills_as_requested(void **state)
 	}
 	assert_int_equal(places_fill_parse("spread"), FILL_SPREAD);
 	assert_int_equal(places_fill_parse("Spread"), -1);
-	(void) state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(computes_distances),
-		cmocka_unit_test(numbers_places),
-		cmocka_unit_test(fills_odd_machines),
-		cmocka_unit_test(computes_distances_of_several_cores),
-		cmocka_unit_test(refuses_places),
-		cmocka_unit_test(sets_costs),
-		cmocka_unit_test(costs_of_numa_nodes),
-		cmocka_unit_test(uses_networks),
-		cmocka_unit_test(joins_networks_and_shapes),
-		cmocka_unit_test(uses_given_distances),
-		cmocka_unit_test(bounds_distances),
-		cmocka_unit_test(fits_tasks),
-		cmocka_unit_test(fills_as_requested),
-	};
-
-	return cmocka_run_group_tests_name("places", tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

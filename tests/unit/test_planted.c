@@ -131,12 +131,11 @@ static const struct { unsigned n; uint64_t counts[8]; bool is_good; } at_start[]
 	{ 8, { M, M, M, M, M, M, M, M + 5000 }, true },
 };
 
-static void each_bad_one_is_absent_and_no_good_one(void **state)
+TEST(each_bad_one_is_absent_and_no_good_one)
 {
 	unsigned bad = 0, good = 0;
 	char text[128];
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(of_pus); i++) {
 		const struct monitor_event *event = monitor_events;
 
@@ -165,12 +164,11 @@ static void each_bad_one_is_absent_and_no_good_one(void **state)
 }
 
 /* A counter that stands still is not noticed at the first tick of 100 a second, but before it could matter. */
-static void stuck_at_any_rate(void **state)
+TEST(stuck_at_any_rate)
 {
 	const struct source_bounds energy = ENERGY;
 	uint64_t still = 0;
 
-	(void) state;
 	for (unsigned tick = 1; tick < 20; tick++)
 		assert_int_equal(source_increase(&energy, 5000, 5000, 10 * MS, &still), tick < 10 ? 0 : TRACE_ABSENT);
 	assert_int_equal(source_increase(&energy, 5000, 6000, 10 * MS, &still), 1000);
@@ -195,7 +193,7 @@ static int can_open(void *user, const struct monitor_event *event)
 #define NOT_KNOWN " not counted: it is not known for this CPU"
 
 /* "a b c" of what is chosen, without the kernel's own. */
-static void general_counters_are_few(void **state)
+TEST(general_counters_are_few)
 {
 	static const struct {
 		const char *vendor;
@@ -227,7 +225,6 @@ static void general_counters_are_few(void **state)
 		  "such counter; flops is" NOT_KNOWN },
 	};
 
-	(void) state;
 	if (monitor_selftest())
 		skip();		/* this machine's own counters are wrong */
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -253,13 +250,4 @@ static void general_counters_are_few(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_bad_one_is_absent_and_no_good_one),
-		cmocka_unit_test(stuck_at_any_rate),
-		cmocka_unit_test(general_counters_are_few),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

@@ -144,11 +144,10 @@ static void stay_here(void)
 	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
 }
 
-static void pu_that_is_not_there(void **state)
+TEST(pu_that_is_not_there)
 {
 	struct counting x;
 
-	(void) state;
 	if (!counting_open(&x, "sw", NO_SUCH_PU))
 		skip();
 	assert_true(counting_read(&x, "busy", 0) != TRACE_ABSENT);
@@ -158,12 +157,11 @@ static void pu_that_is_not_there(void **state)
 	counters_pu_close(&x.c);
 }
 
-static void pu_that_comes_back(void **state)
+TEST(pu_that_comes_back)
 {
 	struct counting x;
 	int fd;
 
-	(void) state;
 	if (!counting_open(&x, "sw", sched_getcpu()))
 		skip();
 	assert_true(counting_read(&x, "context_switches", 0) != TRACE_ABSENT);
@@ -177,11 +175,10 @@ static void pu_that_comes_back(void **state)
 	counters_pu_close(&x.c);
 }
 
-static void others_come_first(void **state)
+TEST(others_come_first)
 {
 	struct counting x;
 
-	(void) state;
 	has_pmu = true;
 	if (!counting_open(&x, "cpu", sched_getcpu()))
 		skip();
@@ -203,12 +200,6 @@ static void others_come_first(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pu_that_is_not_there),
-		cmocka_unit_test(pu_that_comes_back),
-		cmocka_unit_test(others_come_first),
-	};
-
 	stay_here();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

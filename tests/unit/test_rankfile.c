@@ -92,9 +92,8 @@ static void check(const struct row *row, int rc, const struct buf *told, const c
 		fail_msg("%s: not\n%sbut\n%s", row->format, wanted ? wanted : row->says, rc ? e->text : told->data);
 }
 
-static void writes_what_launchers_read(void **state)
+TEST(writes_what_launchers_read)
 {
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct places *p = nodes(&rows[i]);
 		unsigned place[8];
@@ -110,7 +109,7 @@ static void writes_what_launchers_read(void **state)
 	}
 }
 
-static void wants_numbers(void **state)
+TEST(wants_numbers)
 {
 	struct places *p = places_of(2, "Core:4", NULL);
 	unsigned place[] = { 0, 4 };
@@ -129,11 +128,10 @@ static void wants_numbers(void **state)
 	assert_string_equal(e.text, "cn0 has 0 cores, no core 0");
 	buf_free(&text);
 	places_free(p);
-	(void) state;
 }
 
 /* 4000 ranks of five digits and a comma. */
-static void limits_the_length_of_lines(void **state)
+TEST(limits_the_length_of_lines)
 {
 	enum { RANKS = 4000 };
 	struct places *p = places_of(1, "Core:4000", NULL);
@@ -161,10 +159,9 @@ static void limits_the_length_of_lines(void **state)
 	buf_free(&text);
 	free(m.place);
 	places_free(p);
-	(void) state;
 }
 
-static void leaves_out_more_places_than_a_variable_holds(void **state)
+TEST(leaves_out_more_places_than_a_variable_holds)
 {
 	enum { RANKS = 30000 };
 	struct places *p = places_of(1, "Core:30000", NULL);
@@ -179,17 +176,6 @@ static void leaves_out_more_places_than_a_variable_holds(void **state)
 	buf_free(&text);
 	free(m.place);
 	places_free(p);
-	(void) state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(writes_what_launchers_read),
-		cmocka_unit_test(wants_numbers),
-		cmocka_unit_test(limits_the_length_of_lines),
-		cmocka_unit_test(leaves_out_more_places_than_a_variable_holds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

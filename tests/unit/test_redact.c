@@ -9,7 +9,7 @@
 #define B "<info name=\"DMIProductUUID\" value=\"a>b\"/>"
 #define KEPT "<info name=\"HostName\" value=\"DMIProductSerial\"/>"
 
-static void removes_what_root_alone_sees(void **state)
+TEST(removes_what_root_alone_sees)
 {
 	static const struct {
 		const char *from, *to;
@@ -41,14 +41,6 @@ static void removes_what_root_alone_sees(void **state)
 			fail_msg("row %zu: %s", i, out.data);
 		buf_free(&out);
 	}
-	(void)state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(removes_what_root_alone_sees),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

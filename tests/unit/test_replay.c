@@ -167,7 +167,7 @@ static const struct jobs_nodes cn_nodes = { cn_only, NULL };
 #define SACCT "JobID|Submit|Start|End|NNodes|NCPUS|State\n"
 #define S_TIMES "2026-11-20T10:00:00|2026-11-20T10:00:30|2026-11-20T11:00:30"
 
-static void reads_records(void **state)
+TEST(reads_records)
 {
 	static const struct {
 		const char *text;
@@ -250,7 +250,6 @@ static void reads_records(void **state)
 		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		const struct past_job *want = &rows[i].last, *job;
 		struct jobs jobs = {0};
@@ -281,7 +280,7 @@ static void reads_records(void **state)
 	}
 }
 
-static void refuses_bad_records(void **state)
+TEST(refuses_bad_records)
 {
 	static const struct {
 		const char *text, *says;
@@ -320,7 +319,6 @@ static void refuses_bad_records(void **state)
 		  "file:2: 'cn[1': invalid host list" },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct jobs jobs = {0};
 		struct err e;
@@ -334,12 +332,11 @@ static void refuses_bad_records(void **state)
 	}
 }
 
-static void sorts_by_submission(void **state)
+TEST(sorts_by_submission)
 {
 	static const char text[] = "a 5 5 6 1 1 1 - -\nb 3 5 6 1 1 1 - -\nc 5 5 6 1 1 1 - -\nd 1 5 6 1 1 1 - -\n";
 	struct jobs jobs = {0};
 
-	(void) state;
 	assert_int_equal(jobs_read(&jobs, text, strlen(text), "file", NULL, NULL), 0);
 	assert_int_equal(jobs_sort(&jobs), 0);
 	for (size_t i = 0; i < jobs.n; i++)
@@ -355,7 +352,7 @@ static void sorts_by_submission(void **state)
 #define ONE(text) "shape A " text "\nnodes cn1 A"
 #define TWINS "shape A Package:2 [NUMANode] L3Cache:2 Core:4 PU:1\nnodes cn[1-4] A"
 
-static void places_jobs(void **state)
+TEST(places_jobs)
 {
 	static const struct {
 		const char *nodes, *jobs, *policy, *story;
@@ -406,7 +403,6 @@ static void places_jobs(void **state)
 		{ TWINS, "1 0 0 9 5 5 1 - - -\n2 0 0 9 1 17 1 - - -\n3 0 0 9 1 1 1 - - -", "stock", "3@0 cn1:0; " },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++)
 		replay_told(i, rows[i].nodes, NULL, rows[i].jobs, rows[i].policy, rows[i].story);
 }
@@ -416,7 +412,7 @@ static void places_jobs(void **state)
 #define MEMORY_COLUMNS "job submit start end nodes tasks memory\n"
 #define HALVES "shape A Package:2 [NUMANode(memory=8GiB)] Core:4 PU:1\n"
 
-static void places_jobs_by_memory(void **state)
+TEST(places_jobs_by_memory)
 {
 	static const struct {
 		const char *nodes, *jobs, *policy, *story;
@@ -444,7 +440,6 @@ static void places_jobs_by_memory(void **state)
 		{ "cn[1-2]", "1 0 0 9 2 8 12G", "prefer", "1@0 cn1:0-1,4-5 cn2:0-1,4-5; ", 0, 0 },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct replay_result r;
 		char nodes[256];
@@ -459,7 +454,7 @@ static void places_jobs_by_memory(void **state)
 
 /* --- who goes first --- */
 
-static void backfills_without_delay(void **state)
+TEST(backfills_without_delay)
 {
 	static const struct {
 		const char *what, *nodes, *jobs, *story;
@@ -489,7 +484,6 @@ static void backfills_without_delay(void **state)
 		  "a@0 cn1:0-2; b@100 cn1:0-3; c@110 cn1:0; d@110 cn1:1; ", 0 },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++)
 		assert_int_equal(replay_told(i, rows[i].nodes, NULL, rows[i].jobs, "block", rows[i].story).backfilled,
 				 rows[i].backfilled);
@@ -502,7 +496,7 @@ static bool is_near(double a, double b)
 	return a > b - 1e-9 && a < b + 1e-9;
 }
 
-static void judges_placements(void **state)
+TEST(judges_placements)
 {
 	static const struct {
 		const char *nodes, *jobs, *policy;
@@ -527,7 +521,6 @@ static void judges_placements(void **state)
 		{ TWINS, "1 0 0 9 2 8 1 - - -", "stock", { 1, 1, 1 }, { 1, 1, 1 }, 1, 4, 2 },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct replay_result r = replay_told(i, rows[i].nodes, NULL, rows[i].jobs, rows[i].policy, NULL);
 
@@ -543,12 +536,11 @@ static void judges_placements(void **state)
 }
 
 /* Of four cores in two packages one is taken for ten seconds, in the sixth the one beside it, too; then all are. */
-static void sums_times(void **state)
+TEST(sums_times)
 {
 	struct replay_result r = replay_told(0, ONE("Package:2 Core:2 PU:1"), NULL, "a 0 0 10 1 1 1 - - -\n"
 					     "b 0 0 10 1 4 1 - - -\nc 5 5 6 1 1 1 - - -", "block", NULL);
 
-	(void) state;
 	assert_int_equal(r.makespan, 20000);
 	assert_true(is_near(r.utilisation, 51. / 80));
 	assert_true(is_near(r.loose[JUDGED_PACKAGE], 9. / 29));
@@ -646,7 +638,7 @@ static void recount_end(void *user, const struct past_job *job, const struct clu
 				r->core[seats->list[i].node][c] = 0;
 }
 
-static void memory_is_counted(void **state)
+TEST(memory_is_counted)
 {
 	static const char *const policies[] = { "stock", "block", "prefer", "prefer:mem=off", "prefer:mem=require" };
 	unsigned seed = 7;
@@ -654,7 +646,6 @@ static void memory_is_counted(void **state)
 	struct stage stage;
 	struct err e;
 
-	(void) state;
 	for (unsigned i = 0; i < 2000; i++)
 		buf_printf(&jobs, "%u %u %u %u 1 %u %u\n", i, 2 * i, 2 * i, 2 * i + 5 + chance(&seed, 15),
 			   1 + chance(&seed, 4), 1 + chance(&seed, 5000));
@@ -683,9 +674,8 @@ static void memory_is_counted(void **state)
 }
 
 /* Nothing touches less than the least cost, and stock placements are judged worse. */
-static void least_cost_is_never_worse(void **state)
+TEST(least_cost_is_never_worse)
 {
-	(void) state;
 	for (unsigned seed = 1; seed <= 4; seed++) {
 		struct buf jobs = random_jobs(seed, 400);
 		struct replay_result stock, prefer;
@@ -703,7 +693,7 @@ static void least_cost_is_never_worse(void **state)
 }
 
 /* Slurm gives whole cores to the tasks of a node together, so that tasks of an odd number of CPUs share some. */
-static void tasks_share_cores(void **state)
+TEST(tasks_share_cores)
 {
 	static const struct {
 		unsigned tasks, cpus, threads, each, cores;
@@ -712,7 +702,6 @@ static void tasks_share_cores(void **state)
 		{ 2, 5, 4, 2, 3 },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		const struct cluster_kind kind = { .threads = rows[i].threads };
 		const struct past_job job = { .task_cpus = rows[i].cpus };
@@ -722,21 +711,4 @@ static void tasks_share_cores(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_records),
-		cmocka_unit_test(refuses_bad_records),
-		cmocka_unit_test(sorts_by_submission),
-		cmocka_unit_test(tasks_share_cores),
-		cmocka_unit_test(places_jobs),
-		cmocka_unit_test(places_jobs_by_memory),
-		cmocka_unit_test(backfills_without_delay),
-		cmocka_unit_test(judges_placements),
-		cmocka_unit_test(sums_times),
-		cmocka_unit_test(memory_is_counted),
-		cmocka_unit_test(least_cost_is_never_worse),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

@@ -31,7 +31,7 @@ static void assert_request(const struct request *r, const char *wanted, size_t r
 
 static const struct request site = { .fit = FIT_PREFER, .level = LEVEL_NODE };
 
-static void sets(void **state)
+TEST(sets)
 {
 	static const struct {
 		struct {
@@ -74,10 +74,9 @@ static void sets(void **state)
 				fail_msg("row %zu: %s", i, e.text);
 		assert_request(&r, rows[i].wanted, i);
 	}
-	(void) state;
 }
 
-static void refuses(void **state)
+TEST(refuses)
 {
 	static const struct {
 		const char *name, *value, *error;
@@ -152,10 +151,9 @@ static void refuses(void **state)
 		assert_string_equal(e.text, rows[i].error);
 		assert_request(&r, "off die", i);
 	}
-	(void) state;
 }
 
-static void reads_comments(void **state)
+TEST(reads_comments)
 {
 	static const struct {
 		const char *comment, *wanted;
@@ -182,10 +180,9 @@ static void reads_comments(void **state)
 			fail_msg("row %zu: %s", i, e.text);
 		assert_request(&r, rows[i].wanted, i);
 	}
-	(void) state;
 }
 
-static void refuses_comments(void **state)
+TEST(refuses_comments)
 {
 	static const struct {
 		const char *comment, *error;
@@ -211,10 +208,9 @@ static void refuses_comments(void **state)
 		assert_string_equal(e.text, rows[i].error);
 		assert_request(&r, "off die", i);
 	}
-	(void) state;
 }
 
-static void reports_unknown_words_of_comments(void **state)
+TEST(reports_unknown_words_of_comments)
 {
 	static const struct {
 		const char *comment, *word;	/* NULL: none is reported */
@@ -238,11 +234,10 @@ static void reports_unknown_words_of_comments(void **state)
 			 " topo-request= or topo-mem=", rows[i].word);
 		assert_string_equal(e.text, rows[i].word ? wanted : "");
 	}
-	(void) state;
 }
 
 /* Values and comments of any length get a complete error message. */
-static void long_values_get_an_error(void **state)
+TEST(long_values_get_an_error)
 {
 	static const char *const begin[] = { "topo-fit=", "topo-level=l3", "topo-request=/core=",
 					     "topo-request=/core=4/l2=1/core=" };
@@ -272,10 +267,9 @@ static void long_values_get_an_error(void **state)
 	assert_int_equal(request_comment(&r, text, NULL), 0);
 	assert_request(&r, "off node", 0);
 	free(text);
-	(void) state;
 }
 
-static void writes_paths(void **state)
+TEST(writes_paths)
 {
 	struct request r = site;
 	char text[32] = "before";
@@ -292,20 +286,6 @@ static void writes_paths(void **state)
 	assert_string_equal(text, "/pac");
 	assert_int_equal(request_path_text(&r.path, text, 23), 22);
 	assert_string_equal(text, "/package=2/l3=3/core=4");
-	(void) state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sets),
-		cmocka_unit_test(refuses),
-		cmocka_unit_test(reads_comments),
-		cmocka_unit_test(refuses_comments),
-		cmocka_unit_test(reports_unknown_words_of_comments),
-		cmocka_unit_test(long_values_get_an_error),
-		cmocka_unit_test(writes_paths),
-	};
-
-	return cmocka_run_group_tests_name("request", tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

@@ -24,7 +24,7 @@ static hwloc_topology_t load_plain(const struct buf *xml)
 	return t;
 }
 
-static void reads_core_lists(void **state)
+TEST(reads_core_lists)
 {
 	static const struct {
 		const char *list, *wanted;	/* wanted: one digit a core; NULL: refused */
@@ -52,10 +52,9 @@ static void reads_core_lists(void **state)
 		else
 			assert_string_equal(digits, rows[i].wanted);
 	}
-	(void) state;
 }
 
-static void restricts(void **state)
+TEST(restricts)
 {
 	static const struct {
 		const char *machine, *cores, *pus;	/* pus: OS indices that remain */
@@ -92,10 +91,9 @@ static void restricts(void **state)
 		buf_free(&xml);
 		buf_free(&out);
 	}
-	(void) state;
 }
 
-static void refuses(void **state)
+TEST(refuses)
 {
 	static const struct {
 		const char *xml, *cores;	/* xml NULL: of a machine of 4 cores */
@@ -119,11 +117,10 @@ static void refuses(void **state)
 	}
 	assert_int_equal(restrict_xml(machine.data, machine.len / 2, "0", &machine, NULL), -1);
 	buf_free(&machine);
-	(void) state;
 }
 
 /* What was cut once may be cut again, and what is left is numbered from 0. */
-static void restricts_again(void **state)
+TEST(restricts_again)
 {
 	struct buf xml = {0}, step = {0}, task = {0};
 	hwloc_topology_t t;
@@ -138,7 +135,6 @@ static void restricts_again(void **state)
 	buf_free(&xml);
 	buf_free(&step);
 	buf_free(&task);
-	(void) state;
 }
 
 /* Each device whose place in the hardware is still there, and no other. */
@@ -195,7 +191,7 @@ static void restrict_real(const char *path)
 	buf_free(&last);
 }
 
-static void restricts_real_machines(void **state)
+TEST(restricts_real_machines)
 {
 	const char *cache = getenv("TOPIARY_CACHE");
 	char pattern[4096];
@@ -209,7 +205,6 @@ static void restricts_real_machines(void **state)
 	for (size_t i = 0; i < files.gl_pathc; i++)
 		restrict_real(files.gl_pathv[i]);
 	globfree(&files);
-	(void) state;
 }
 
 /* Judged by the tables that the machine was made from. */
@@ -256,23 +251,10 @@ static void restrict_odd(unsigned seed, bool whole)
 	buf_free(&out);
 }
 
-static void restricts_odd_machines(void **state)
+TEST(restricts_odd_machines)
 {
 	for (unsigned seed = 0; seed < 300; seed++)
 		restrict_odd(seed, seed % 3 == 0);
-	(void) state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_core_lists),
-		cmocka_unit_test(restricts),
-		cmocka_unit_test(refuses),
-		cmocka_unit_test(restricts_again),
-		cmocka_unit_test(restricts_odd_machines),
-		cmocka_unit_test(restricts_real_machines),
-	};
-
-	return cmocka_run_group_tests_name("restrict", tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

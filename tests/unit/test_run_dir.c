@@ -133,13 +133,12 @@ static void one_step(int root)
 	close(dir);
 }
 
-static void test_user_who_swaps_folders_for_links(void **state)
+TEST(test_user_who_swaps_folders_for_links)
 {
 	pid_t attacker = attacker_start();
 	struct err e;
 	int root = run_dir_open(run_folder, &e);
 
-	(void) state;
 	assert_true(root >= 0);
 	for (unsigned i = 0; i < ROUNDS; i++)
 		one_step(root);
@@ -154,12 +153,11 @@ static void test_user_who_swaps_folders_for_links(void **state)
 }
 
 /* The folder itself, too: a step's name that is a link, or a folder that is another's, is not entered. */
-static void test_links_and_other_peoples_folders(void **state)
+TEST(test_links_and_other_peoples_folders)
 {
 	struct err e;
 	int root = run_dir_open(run_folder, &e);
 
-	(void) state;
 	assert_int_equal(symlinkat(victim, root, "2.0"), 0);
 	assert_int_equal(run_dir_enter(root, "2.0"), -1);
 	assert_int_equal(run_dir_make(root, "2.0", &e), -1);
@@ -170,12 +168,4 @@ static void test_links_and_other_peoples_folders(void **state)
 	close(root);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_user_who_swaps_folders_for_links),
-		cmocka_unit_test(test_links_and_other_peoples_folders),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TESTS_MAIN(setup, teardown)

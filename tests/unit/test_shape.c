@@ -16,7 +16,7 @@ static unsigned count(const struct shape *s, enum level level)
 	return n;
 }
 
-static void reads_shapes(void **state)
+TEST(reads_shapes)
 {
 	static const struct {
 		const char *text;
@@ -50,10 +50,9 @@ static void reads_shapes(void **state)
 		assert_int_equal(s->pus, rows[i].pus);
 		shape_free(s);
 	}
-	(void) state;
 }
 
-static void reads_memory(void **state)
+TEST(reads_memory)
 {
 	static const struct {
 		const char *text;
@@ -96,10 +95,9 @@ static void reads_memory(void **state)
 			fail_msg("%s: %llu bytes", rows[i].text, s->domains[d].memory);
 		shape_free(s);
 	}
-	(void) state;
 }
 
-static void reads_kinds(void **state)
+TEST(reads_kinds)
 {
 	static const struct {
 		const char *text, *kinds;	/* "": all of one */
@@ -127,10 +125,9 @@ static void reads_kinds(void **state)
 		assert_int_equal(s->nkinds, rows[i].nkinds);
 		shape_free(s);
 	}
-	(void) state;
 }
 
-static void reads_devices(void **state)
+TEST(reads_devices)
 {
 	static const struct {
 		const char *text, *devices;
@@ -159,11 +156,10 @@ static void reads_devices(void **state)
 		assert_string_equal(text, rows[i].devices);
 		shape_free(s);
 	}
-	(void) state;
 }
 
 /* Every domain has cores, also where memory or caches are told within a core. */
-static void cuts_at_nothing_within_a_core(void **state)
+TEST(cuts_at_nothing_within_a_core)
 {
 	static const char *const rows[] = {
 		"Core:2 [NUMANode] PU:2", "Core:2 L2Cache:2 L1Cache:1 PU:1", "Core:2 L1Cache:2 [NUMANode] PU:1",
@@ -179,11 +175,10 @@ static void cuts_at_nothing_within_a_core(void **state)
 			assert_true(s->domains[d].cores > 0 && s->domains[d].first + s->domains[d].cores <= 2);
 		shape_free(s);
 	}
-	(void) state;
 }
 
 /* Every domain lies within its parent, and the children of a parent follow each other without a gap. */
-static void nests_domains(void **state)
+TEST(nests_domains)
 {
 	struct shape *s = shape_parse("Package:2 [NUMANode] { L3Cache:1 Core:4 PU:1 | L3Cache:2 Core:2 PU:2 }", NULL);
 
@@ -200,10 +195,9 @@ static void nests_domains(void **state)
 	for (unsigned i = 0; i < 16; i++)
 		assert_int_equal(s->threads[i], i % 8 < 4 ? 1 : 2);
 	shape_free(s);
-	(void) state;
 }
 
-static void refuses(void **state)
+TEST(refuses)
 {
 	static const char *const rows[] = {
 		"", "   ", "Package:2", "Package", "Package:", "Package:0 Core:1", "Package:-1 Core:2",
@@ -234,7 +228,6 @@ static void refuses(void **state)
 			fail_msg("accepted: '%s'", rows[i]);
 		assert_true(*e.text);
 	}
-	(void) state;
 }
 
 static void refused_for_work(const char *text)
@@ -246,7 +239,7 @@ static void refused_for_work(const char *text)
 }
 
 /* A text that stands for many objects, or for many bytes, is refused before it takes long. */
-static void bounds_its_work(void **state)
+TEST(bounds_its_work)
 {
 	static const char head[] = "Core:65536 [NUMANode(x=", tail[] = ")] PU:1";
 	size_t len = 1 << 20;
@@ -259,32 +252,15 @@ static void bounds_its_work(void **state)
 	refused_for_work(text);
 	refused_for_work("Core:60000 L1Cache:60000 A:60000");
 	free(text);
-	(void) state;
 }
 
-static void names_levels(void **state)
+TEST(names_levels)
 {
 	for (int l = 0; l < LEVEL_COUNT; l++)
 		assert_int_equal(level_parse(level_name(l)), l);
 	assert_int_equal(level_parse("L3Cache"), LEVEL_L3);
 	assert_int_equal(level_parse("l4"), -1);
 	assert_int_equal(level_parse(""), -1);
-	(void) state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_shapes),
-		cmocka_unit_test(reads_memory),
-		cmocka_unit_test(reads_kinds),
-		cmocka_unit_test(reads_devices),
-		cmocka_unit_test(cuts_at_nothing_within_a_core),
-		cmocka_unit_test(nests_domains),
-		cmocka_unit_test(refuses),
-		cmocka_unit_test(bounds_its_work),
-		cmocka_unit_test(names_levels),
-	};
-
-	return cmocka_run_group_tests_name("shape", tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

@@ -25,7 +25,7 @@ static void good_text(struct buf *b)
 	assert_false(b->failed);
 }
 
-static void writes_and_reads(void **state)
+TEST(writes_and_reads)
 {
 	struct buf b = {0};
 	struct err e;
@@ -43,7 +43,6 @@ static void writes_and_reads(void **state)
 	assert_true(s->sealed);
 	snapshot_free(s);
 	buf_free(&b);
-	(void) state;
 }
 
 /* --- damage: what a program wrote is taken byte for byte, or not at all --- */
@@ -81,7 +80,7 @@ static void larger_text(struct buf *b)
 
 static void (*const writers[])(struct buf *b) = { good_text, larger_text };
 
-static void refuses_every_flipped_bit(void **state)
+TEST(refuses_every_flipped_bit)
 {
 	for (size_t w = 0; w < ROWS(writers); w++) {
 		struct buf b = {0};
@@ -94,10 +93,9 @@ static void refuses_every_flipped_bit(void **state)
 		}
 		buf_free(&b);
 	}
-	(void) state;
 }
 
-static void refuses_every_truncation(void **state)
+TEST(refuses_every_truncation)
 {
 	for (size_t w = 0; w < ROWS(writers); w++) {
 		struct buf b = {0};
@@ -107,11 +105,10 @@ static void refuses_every_truncation(void **state)
 			expect_refused(b.data, n, "cut at", n);
 		buf_free(&b);
 	}
-	(void) state;
 }
 
 /* Also of " sha256=..." alone, which leaves what a person could have written. */
-static void refuses_the_loss_of_any_part(void **state)
+TEST(refuses_the_loss_of_any_part)
 {
 	struct buf b = {0}, bad = {0};
 
@@ -125,10 +122,9 @@ static void refuses_the_loss_of_any_part(void **state)
 		}
 	buf_free(&bad);
 	buf_free(&b);
-	(void) state;
 }
 
-static void refuses_every_inserted_byte(void **state)
+TEST(refuses_every_inserted_byte)
 {
 	struct buf b = {0}, bad = {0};
 
@@ -145,10 +141,9 @@ static void refuses_every_inserted_byte(void **state)
 		}
 	buf_free(&bad);
 	buf_free(&b);
-	(void) state;
 }
 
-static void refuses_ten_thousand_damages(void **state)
+TEST(refuses_ten_thousand_damages)
 {
 	struct dice dice = { 20260101 };
 	struct buf good = {0}, bad = {0};
@@ -160,11 +155,10 @@ static void refuses_ten_thousand_damages(void **state)
 	}
 	buf_free(&bad);
 	buf_free(&good);
-	(void) state;
 }
 
 /* The right checksum, in a way in which we do not write it. */
-static void refuses_another_way_to_write_the_checksum(void **state)
+TEST(refuses_another_way_to_write_the_checksum)
 {
 	static const char *const rows[] = { " end sha256=", "end  sha256=", "end\tsha256=", "end SHA256=",
 					    "end sha256= ", "end " };
@@ -188,10 +182,9 @@ static void refuses_another_way_to_write_the_checksum(void **state)
 	*sum -= 'a' - 'A';
 	expect_refused(b.data, b.len, "upper case at", sum - b.data);
 	buf_free(&b);
-	(void) state;
 }
 
-static void reads_handwritten_files(void **state)
+TEST(reads_handwritten_files)
 {
 	static const char *const rows[] = {
 		HEAD "end\n",
@@ -207,10 +200,9 @@ static void reads_handwritten_files(void **state)
 		assert_false(s->sealed);
 		snapshot_free(s);
 	}
-	(void) state;
 }
 
-static void refuses(void **state)
+TEST(refuses)
 {
 	static const struct {
 		const char *text, *error;
@@ -245,11 +237,10 @@ static void refuses(void **state)
 			fail_msg("row %zu: '%s' is not '%s...'", i, e.text, rows[i].error);
 	}
 	assert_null(snapshot_parse(HEAD "end\n\0", sizeof(HEAD "end\n\0") - 1, "hand", NULL));
-	(void) state;
 }
 
 /* Few bytes of text that would be gigabytes of shapes. */
-static void refuses_shapes_too_large_together(void **state)
+TEST(refuses_shapes_too_large_together)
 {
 	struct buf b = {0};
 	struct err e = {""};
@@ -267,12 +258,11 @@ static void refuses_shapes_too_large_together(void **state)
 	buf_free(&b);
 	assert_null(snapshot_parse((char[4096]){0}, 4096, "zeros", &e));
 	assert_string_equal(e.text, "zeros: not a text file: contains a NUL byte");
-	(void) state;
 }
 
 /* --- string maps --- */
 
-static void numbers_names(void **state)
+TEST(numbers_names)
 {
 	struct string_map r = {0};
 	char name[16];
@@ -295,7 +285,6 @@ static void numbers_names(void **state)
 	assert_true(string_map_find_bytes(&r, "cn0\0b", 5) == 10002 && string_map_find(&r, "cn0") == 0);
 	string_map_free(&r);
 	assert_int_equal(r.count, 0);
-	(void) state;
 }
 
 /* --- host lists --- */
@@ -308,7 +297,7 @@ static int gather(const char *name, void *user)
 	return 0;
 }
 
-static void expands_host_lists(void **state)
+TEST(expands_host_lists)
 {
 	static const struct {
 		const char *list, *names;
@@ -332,7 +321,6 @@ static void expands_host_lists(void **state)
 		assert_string_equal(names.data, rows[i].names);
 		buf_free(&names);
 	}
-	(void) state;
 }
 
 static int count(const char *name, void *user)
@@ -375,7 +363,7 @@ static const char *const no_lists[] = {
 	"cn[1-9999999999999999]", "cn[-1]",
 };
 
-static void refuses_invalid_host_lists(void **state)
+TEST(refuses_invalid_host_lists)
 {
 	char longest[HOSTLIST_MAX_NAME + 2];
 
@@ -392,10 +380,9 @@ static void refuses_invalid_host_lists(void **state)
 	assert_int_equal(hostlist_expand(longest, count, &(size_t){0}, NULL), -1);
 	longest[HOSTLIST_MAX_NAME] = '\0';
 	assert_int_equal(hostlist_expand(longest, count, &(size_t){0}, NULL), 0);
-	(void) state;
 }
 
-static void folds_host_lists(void **state)
+TEST(folds_host_lists)
 {
 	static const struct {
 		const char *list, *folded;
@@ -425,10 +412,9 @@ static void folds_host_lists(void **state)
 		buf_free(&out);
 	}
 	assert_int_equal(hostlist_fold("cn[", &(struct buf){0}, NULL), -1);
-	(void) state;
 }
 
-static void finds_names_in_a_list(void **state)
+TEST(finds_names_in_a_list)
 {
 	static const struct {
 		const char *list;
@@ -464,11 +450,10 @@ static void finds_names_in_a_list(void **state)
 	}
 	for (size_t i = 0; i < ROWS(no_lists); i++)
 		assert_null(hostset_parse(no_lists[i], NULL));
-	(void) state;
 }
 
 /* What is told and what it takes stay bounded, whatever a few bytes stand for. */
-static void bounds_host_list_bombs(void **state)
+TEST(bounds_host_list_bombs)
 {
 	static const struct {
 		unsigned letters;	/* before the rest */
@@ -512,11 +497,10 @@ static void bounds_host_list_bombs(void **state)
 		hostset_free(s);
 		buf_free(&list);
 	}
-	(void) state;
 }
 
 /* Many lines of a snapshot, each of which could be taken, have the limits of one. */
-static void bounds_many_lists(void **state)
+TEST(bounds_many_lists)
 {
 	static const char head[] = "topiary-snapshot 1\nshape S Package:1 Core:1 PU:1\n";
 	struct directory d = {0};
@@ -540,7 +524,6 @@ static void bounds_many_lists(void **state)
 	inventory_free(v);
 	snapshot_free(s);
 	buf_free(&text);
-	(void) state;
 }
 
 /* --- inventories --- */
@@ -556,7 +539,7 @@ static struct buf inventory_text(struct inventory *v)
 	return b;
 }
 
-static void gathers_nodes_by_shape(void **state)
+TEST(gathers_nodes_by_shape)
 {
 	struct inventory *v = inventory_new();
 	struct snapshot *s;
@@ -574,10 +557,9 @@ static void gathers_nodes_by_shape(void **state)
 	assert_true(strcmp(s->shapes[0].name, s->shapes[1].name) < 0);
 	snapshot_free(s);
 	buf_free(&b);
-	(void) state;
 }
 
-static void refuses_invalid_inventories(void **state)
+TEST(refuses_invalid_inventories)
 {
 	struct inventory *v = inventory_new();
 	struct err e = {""};
@@ -597,11 +579,10 @@ static void refuses_invalid_inventories(void **state)
 	assert_non_null(strstr(e.text, "cn3"));
 	assert_null(b.data);
 	inventory_free(v);
-	(void) state;
 }
 
 /* The worst order of a large cluster: each node another shape than its neighbour. */
-static void holds_a_large_cluster(void **state)
+TEST(holds_a_large_cluster)
 {
 	struct inventory *v = inventory_new();
 	struct snapshot *s;
@@ -625,10 +606,9 @@ static void holds_a_large_cluster(void **state)
 	assert_int_equal(nodes, 100000);
 	snapshot_free(s);
 	buf_free(&b);
-	(void) state;
 }
 
-static void knows_one_spelling_of_a_host(void **state)
+TEST(knows_one_spelling_of_a_host)
 {
 	static const struct {
 		const char *name, *is, *full;	/* NULL: refused */
@@ -650,34 +630,6 @@ static void knows_one_spelling_of_a_host(void **state)
 			if (hostlist_name_canonical(name, full) != !!is || (is && strcmp(name, is)))
 				fail_msg("%s: %s", rows[i].name, name);
 		}
-	(void)state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(knows_one_spelling_of_a_host),
-		cmocka_unit_test(expands_host_lists),
-		cmocka_unit_test(refuses_invalid_host_lists),
-		cmocka_unit_test(folds_host_lists),
-		cmocka_unit_test(finds_names_in_a_list),
-		cmocka_unit_test(bounds_host_list_bombs),
-		cmocka_unit_test(bounds_many_lists),
-		cmocka_unit_test(gathers_nodes_by_shape),
-		cmocka_unit_test(refuses_invalid_inventories),
-		cmocka_unit_test(holds_a_large_cluster),
-		cmocka_unit_test(writes_and_reads),
-		cmocka_unit_test(refuses_every_flipped_bit),
-		cmocka_unit_test(refuses_every_truncation),
-		cmocka_unit_test(refuses_the_loss_of_any_part),
-		cmocka_unit_test(refuses_every_inserted_byte),
-		cmocka_unit_test(refuses_ten_thousand_damages),
-		cmocka_unit_test(refuses_another_way_to_write_the_checksum),
-		cmocka_unit_test(reads_handwritten_files),
-		cmocka_unit_test(refuses),
-		cmocka_unit_test(refuses_shapes_too_large_together),
-		cmocka_unit_test(numbers_names),
-	};
-
-	return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

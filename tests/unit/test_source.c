@@ -160,11 +160,10 @@ static void powercap_make(const struct machine *m)
 		}
 }
 
-static void energy_of_powercap(void **state)
+TEST(energy_of_powercap)
 {
 	struct machine m;
 
-	(void) state;
 	machine_make(&m);
 	powercap_make(&m);
 	machine_open(&m, "power", NULL, NULL);
@@ -197,14 +196,13 @@ static void energy_of_powercap(void **state)
 	machine_remove(&m);
 }
 
-static void energy_of_a_pmu(void **state)
+TEST(energy_of_a_pmu)
 {
 	struct sysfs_pmu_event clock;
 	struct machine m;
 	struct err e;
 	int fd;
 
-	(void) state;
 	machine_make(&m);
 	powercap_make(&m);
 	put(&m, "/sys/bus/event_source/devices/power/type", "1\n");
@@ -234,11 +232,10 @@ static void energy_of_a_pmu(void **state)
 	machine_remove(&m);
 }
 
-static void power_of_hwmon(void **state)
+TEST(power_of_hwmon)
 {
 	struct machine m;
 
-	(void) state;
 	machine_make(&m);
 	put(&m, "/sys/class/hwmon/hwmon0/name", "nvme\n");
 	put(&m, "/sys/class/hwmon/hwmon1/name", "power_meter\n");
@@ -267,11 +264,10 @@ static void power_of_hwmon(void **state)
 
 /* --- memory --- */
 
-static void memory_in_use(void **state)
+TEST(memory_in_use)
 {
 	struct machine m;
 
-	(void) state;
 	machine_make(&m);
 	put(&m, "/sys/devices/system/node/node0/meminfo",
 	    "Node 0 MemTotal:       1000 kB\nNode 0 MemFree:         600 kB\nNode 0 MemUsed:         400 kB\n");
@@ -287,13 +283,12 @@ static void memory_in_use(void **state)
 	machine_remove(&m);
 }
 
-static void traffic_of_memory_controllers(void **state)
+TEST(traffic_of_memory_controllers)
 {
 	struct sysfs_pmu_event x;
 	struct machine m;
 	struct err e;
 
-	(void) state;
 	machine_make(&m);
 	put(&m, "/sys/bus/event_source/devices/amd_umc_0/type", "24\n");
 	put(&m, "/sys/bus/event_source/devices/amd_umc_0/format/event", "config:0-7\n");
@@ -398,11 +393,10 @@ static void ports_make(const struct machine *m)
 	put(m, "/sys/class/net/ib0/statistics/rx_bytes", "5\n");
 }
 
-static void traffic_of_network_devices(void **state)
+TEST(traffic_of_network_devices)
 {
 	struct machine m;
 
-	(void) state;
 	machine_make(&m);
 	ports_make(&m);
 	machine_open(&m, "net", NULL, NULL);
@@ -444,11 +438,10 @@ static void traffic_of_network_devices(void **state)
 	machine_remove(&m);
 }
 
-static void traffic_of_disks(void **state)
+TEST(traffic_of_disks)
 {
 	struct machine m;
 
-	(void) state;
 	machine_make(&m);
 	put(&m, "/sys/block/nvme0n1/device/x", "");
 	put(&m, "/sys/block/nvme0n1/stat", "     10        0      100        0       20        0    2000  0 0 0 0\n");
@@ -466,7 +459,7 @@ static void traffic_of_disks(void **state)
 }
 
 /* Of the reader's PUs, and of the node's pages; both are read once a second at most. */
-static void waiting_and_swapping(void **state)
+TEST(waiting_and_swapping)
 {
 	static const char *const delays[] = { "cpu0 0 0 1 2 3 4 9 100 5\ndomain0 ff 1 2\ncpu1 0 0 1 2 3 4 9 20 5\n"
 					      "cpu4 0 0 1 2 3 4 9 3 5\n",
@@ -476,7 +469,6 @@ static void waiting_and_swapping(void **state)
 		{ NULL, 500 + 10 + 89997, true }, { "0-1", 510, false }, { "0-7", 90507, true },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct machine m;
 
@@ -500,11 +492,10 @@ static void waiting_and_swapping(void **state)
 
 /* --- GPUs --- */
 
-static void gpus_of_amd(void **state)
+TEST(gpus_of_amd)
 {
 	struct machine m;
 
-	(void) state;
 	machine_make(&m);
 	put(&m, "/sys/devices/pci/0000:c1:00.0/vendor", "0x1002\n");
 	put(&m, "/sys/devices/pci/0000:c1:00.0/gpu_busy_percent", "63\n");
@@ -558,7 +549,7 @@ static void gpus_of_amd(void **state)
 }
 
 /* NVML is not here: a stand-in with its functions, as the loader finds it by its name once it is loaded. */
-static void gpus_of_nvidia(void **state)
+TEST(gpus_of_nvidia)
 {
 	char path[512] = "";
 	unsigned (*users)(void);
@@ -566,7 +557,6 @@ static void gpus_of_nvidia(void **state)
 	void *library;
 	ssize_t n;
 
-	(void) state;
 	n = readlink("/proc/self/exe", path, sizeof(path) - 32);
 	assert_true(n > 0);
 	path[n] = '\0';
@@ -636,7 +626,7 @@ static void gpus_of_nvidia(void **state)
 /* --- whose it is --- */
 
 /* Who has one package of two, one PU too few of it, or all. */
-static void only_what_is_wholly_the_readers(void **state)
+TEST(only_what_is_wholly_the_readers)
 {
 	static const struct { const char *pus; bool package[2], machine; } rows[] = {
 		{ "0-7", { true, true }, true },
@@ -647,7 +637,6 @@ static void only_what_is_wholly_the_readers(void **state)
 		{ "3-4", { false, false }, false },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct machine m;
 
@@ -686,11 +675,10 @@ static void only_what_is_wholly_the_readers(void **state)
 }
 
 /* Nothing is there: each has one reason, and the sets that were not asked for have none. */
-static void reasons(void **state)
+TEST(reasons)
 {
 	struct machine m;
 
-	(void) state;
 	machine_make(&m);
 	machine_open(&m, "power+net", NULL, NULL);
 	assert_int_equal(m.head.nevents, 1);
@@ -703,12 +691,11 @@ static void reasons(void **state)
 }
 
 /* Names and numbers that no kernel writes. */
-static void odd_files(void **state)
+TEST(odd_files)
 {
 	static const char *const odd[] = { "", "\n", "x", "-1", "18446744073709551616", "18446744073709551615", " ",
 					   "1e9x" };
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(odd); i++) {
 		struct machine m;
 
@@ -734,23 +721,4 @@ static void odd_files(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(energy_of_powercap),
-		cmocka_unit_test(energy_of_a_pmu),
-		cmocka_unit_test(power_of_hwmon),
-		cmocka_unit_test(memory_in_use),
-		cmocka_unit_test(traffic_of_memory_controllers),
-		cmocka_unit_test(traffic_of_network_devices),
-		cmocka_unit_test(traffic_of_disks),
-		cmocka_unit_test(waiting_and_swapping),
-		cmocka_unit_test(gpus_of_amd),
-		cmocka_unit_test(gpus_of_nvidia),
-		cmocka_unit_test(only_what_is_wholly_the_readers),
-		cmocka_unit_test(reasons),
-		cmocka_unit_test(odd_files),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

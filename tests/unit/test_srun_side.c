@@ -28,7 +28,7 @@ static bool follows(const char *line, struct err *e)
 	return !rc;
 }
 
-static void knows_a_plain_srun(void **state)
+TEST(knows_a_plain_srun)
 {
 	static const struct { const char *line; bool plain; } rows[] = {
 		{ "srun ./app", true },
@@ -90,13 +90,12 @@ static void knows_a_plain_srun(void **state)
 	for (size_t i = 0; i < ROWS(rows); i++)
 		if (follows(rows[i].line, NULL) != rows[i].plain)
 			fail_msg("'%s' is %splain", rows[i].line, rows[i].plain ? "" : "not ");
-	(void) state;
 }
 
 #define REFUSED "srun of this release of Slurm accepts no --nodes beside a rank map: leave it out"
 
 /* In a job of 4 tasks on 2 nodes, two of them on each, and of so many CPUs as told. */
-static void accepts_the_jobs_own_numbers(void **state)
+TEST(accepts_the_jobs_own_numbers)
 {
 	static const struct { const char *cpus, *line, *says; } rows[] = {
 		{ NULL, "srun -n4 ./app", NULL },
@@ -133,18 +132,16 @@ static void accepts_the_jobs_own_numbers(void **state)
 	unsetenv("SLURM_NNODES");
 	unsetenv("SLURM_NTASKS_PER_NODE");
 	unsetenv("SLURM_CPUS_PER_TASK");
-	(void) state;
 }
 
 /* srun reads its line after us. */
-static void leaves_getopt_as_it_was(void **state)
+TEST(leaves_getopt_as_it_was)
 {
 	optind = 7;
 	opterr = 1;
 	assert_false(follows("srun -n4 ./app", NULL));
 	assert_int_equal(optind, 7);
 	assert_int_equal(opterr, 1);
-	(void) state;
 }
 
 static int tell(void *data, unsigned task, unsigned first, unsigned last, struct err *e)
@@ -154,7 +151,7 @@ static int tell(void *data, unsigned task, unsigned first, unsigned last, struct
 	return 0;
 }
 
-static void reads_places(void **state)
+TEST(reads_places)
 {
 	static const struct { const char *places, *host; int tasks; const char *told; } rows[] = {
 		{ "cn1:2,1,0,3/cn2:0,1,2,3", "cn1", 4, "0:2-2 1:1-1 2:0-0 3:3-3 " },
@@ -181,17 +178,6 @@ static void reads_places(void **state)
 		assert_string_equal(rows[i].tasks < 0 ? e.text : told.data ? told.data : "", rows[i].told);
 		buf_free(&told);
 	}
-	(void) state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(knows_a_plain_srun),
-		cmocka_unit_test(accepts_the_jobs_own_numbers),
-		cmocka_unit_test(leaves_getopt_as_it_was),
-		cmocka_unit_test(reads_places),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

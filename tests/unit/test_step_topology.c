@@ -111,7 +111,7 @@ static struct got good_step(const char *cores, int pus)
 	return g;
 }
 
-static void known_cores_need_no_process(void **state)
+TEST(known_cores_need_no_process)
 {
 	struct got new, known, other;
 
@@ -127,11 +127,10 @@ static void known_cores_need_no_process(void **state)
 	assert_true(other.child);
 	assert_true(known.shm == new.shm && known.xml == new.xml);
 	assert_true(other.shm != new.shm && other.xml != new.xml);
-	(void) state;
 }
 
 /* An agent that runs again writes the same export into a new file. */
-static void same_text_is_the_same_export(void **state)
+TEST(same_text_is_the_same_export)
 {
 	struct got new, again;
 
@@ -142,10 +141,9 @@ static void same_text_is_the_same_export(void **state)
 	again = good_step("4-6", 6);
 	assert_false(again.child);
 	assert_true(again.shm == new.shm);
-	(void) state;
 }
 
-static void new_text_is_a_new_export(void **state)
+TEST(new_text_is_a_new_export)
 {
 	struct got first, second;
 
@@ -158,7 +156,6 @@ static void new_text_is_a_new_export(void **state)
 	assert_true(second.child && second.shm != first.shm);
 	second = good_step("12-15", 8);
 	assert_true(second.child);
-	(void) state;
 }
 
 static void write_nonsense(const char *path)
@@ -216,7 +213,7 @@ static int count(const char *ending)
 	return n;
 }
 
-static void concurrent_steps_share_one_folder(void **state)
+TEST(concurrent_steps_share_one_folder)
 {
 	int status, failed = 0;
 
@@ -229,11 +226,10 @@ static void concurrent_steps_share_one_folder(void **state)
 	assert_int_equal(failed, 0);
 	assert_in_range(count(".shm"), MOST_IMAGES - PROCESSES, MOST_IMAGES);
 	assert_in_range(count(".xml"), MOST_IMAGES - PROCESSES, MOST_IMAGES + PROCESSES);
-	(void) state;
 }
 
 /* A step has its topology without them, too. */
-static void works_without_the_cache(void **state)
+TEST(works_without_the_cache)
 {
 	void (*const harm[])(void) = { spoil_note, open_folder_to_all, take_folder_away };
 
@@ -245,7 +241,6 @@ static void works_without_the_cache(void **state)
 		assert_true(good_step("0", 2).child);
 	}
 	unlink(cache_folder);
-	(void) state;
 }
 
 static void let_group_write(const char *path)
@@ -289,7 +284,7 @@ static void nothing(const char *path)
 	(void) path;
 }
 
-static void reports_errors(void **state)
+TEST(reports_errors)
 {
 	static const struct {
 		void (*harm)(const char *path);
@@ -312,7 +307,6 @@ static void reports_errors(void **state)
 			fail_msg("%s: %d: %s", rows[i].why, g.rc, g.e.text);
 		assert_true(!g.shm && !g.xml);
 	}
-	(void) state;
 }
 
 /*
@@ -320,9 +314,8 @@ static void reports_errors(void **state)
  * The count goes on in the child. The sanitizers have functions of their own.
  */
 #ifdef __SANITIZE_ADDRESS__
-static void allocation_failures_do_not_change_the_text(void **state)
+TEST(allocation_failures_do_not_change_the_text)
 {
-	(void) state;
 	skip();
 }
 #else
@@ -396,7 +389,7 @@ static bool same(const struct buf *a, const struct buf *b)
 /* One in three is enough to meet all kinds of them. */
 enum { STRIDE = 3 };
 
-static void allocation_failures_do_not_change_the_text(void **state)
+TEST(allocation_failures_do_not_change_the_text)
 {
 	struct buf xml = {0}, image = {0};
 	unsigned all, wrong = 0, failed = 0;
@@ -429,7 +422,6 @@ static void allocation_failures_do_not_change_the_text(void **state)
 	assert_true(failed);
 	buf_free(&xml);
 	buf_free(&image);
-	(void) state;
 }
 #endif
 
@@ -457,19 +449,9 @@ static int remove_folders(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(known_cores_need_no_process),
-		cmocka_unit_test(same_text_is_the_same_export),
-		cmocka_unit_test(new_text_is_a_new_export),
-		cmocka_unit_test(concurrent_steps_share_one_folder),
-		cmocka_unit_test(works_without_the_cache),
-		cmocka_unit_test(reports_errors),
-		cmocka_unit_test(allocation_failures_do_not_change_the_text),
-	};
-
 	if (geteuid()) {
 		print_message("step_topology: needs root, whose files these are\n");
 		return 0;
 	}
-	return cmocka_run_group_tests_name("step_topology", tests, make_folders, remove_folders);
+	return tests_run(make_folders, remove_folders);
 }

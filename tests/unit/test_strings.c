@@ -37,7 +37,7 @@ enum { CORES, HIERARCHY, DETAIL, ALLOCATION, PRECISIONS };
 
 /* --- what is told of machines that hwloc draws --- */
 
-static void describes_what_hwloc_can_express(void **state)
+TEST(describes_what_hwloc_can_express)
 {
 	static const struct {
 		const char *synthetic, *texts[PRECISIONS];
@@ -99,7 +99,6 @@ static void describes_what_hwloc_can_express(void **state)
 		buf_free(&xml);
 		hwloc_topology_destroy(t);
 	}
-	(void) state;
 }
 
 /* --- documents by hand --- */
@@ -148,7 +147,7 @@ static struct buf document(const char *objects)
 	" pci_link_speed=\"" speed "\"{" inside "}}"
 #define OS(type, name) "OSDev osdev_type=\"" #type "\" name=\"" name "\";"
 
-static void describes_what_hwloc_cannot_express(void **state)
+TEST(describes_what_hwloc_cannot_express)
 {
 	static const struct {
 		const char *objects, *texts[PRECISIONS];
@@ -210,10 +209,9 @@ static void describes_what_hwloc_cannot_express(void **state)
 		strings_free(&s);
 		buf_free(&xml);
 	}
-	(void) state;
 }
 
-static void counts_devices(void **state)
+TEST(counts_devices)
 {
 	static const struct {
 		const char *devices, *told;
@@ -252,10 +250,9 @@ static void counts_devices(void **state)
 		buf_free(&xml);
 		buf_free(&objects);
 	}
-	(void) state;
 }
 
-static void places_devices(void **state)
+TEST(places_devices)
 {
 	struct buf xml = document("Machine{Package{" CORE(0) "}Package{" CORE(1) "Core{L1Cache{"
 				  PU(2) PCI("0302", "8", "") "}}" "}" PCI_AT("2", "0302", "8", "") "}");
@@ -264,7 +261,6 @@ static void places_devices(void **state)
 	assert_non_null(strstr(s.allocation, " + GPU0@2 GPU1@0-2"));
 	strings_free(&s);
 	buf_free(&xml);
-	(void) state;
 }
 
 /* --- real machines --- */
@@ -420,14 +416,13 @@ static bool of_hwloc2(const struct buf *xml)
 	return strstr(xml->data, "hwloc2.dtd") && strstr(xml->data, "<topology version=\"2");
 }
 
-static void describes_real_machines(void **state)
+TEST(describes_real_machines)
 {
 	const char *cache = getenv("TOPIARY_CACHE");
 	struct tally tally = {0};
 	char pattern[512];
 	glob_t found;
 
-	(void) state;
 	snprintf(pattern, sizeof(pattern), "%s/src/hwloc-*/tests/hwloc/xml/*.xml", cache ? cache : ".cache");
 	if (glob(pattern, 0, NULL, &found)) {
 		print_message("no %s: run packaging/setup\n", pattern);
@@ -447,7 +442,7 @@ static void describes_real_machines(void **state)
 	assert_true(tally.machines > 10 && tally.drawn > 5);
 }
 
-static void describes_this_machine(void **state)
+TEST(describes_this_machine)
 {
 	hwloc_topology_t t = topology_begin();
 	struct tally tally = {0};
@@ -458,19 +453,6 @@ static void describes_this_machine(void **state)
 	holds(&xml, "this machine", &tally);
 	buf_free(&xml);
 	hwloc_topology_destroy(t);
-	(void) state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(describes_what_hwloc_can_express),
-		cmocka_unit_test(describes_what_hwloc_cannot_express),
-		cmocka_unit_test(counts_devices),
-		cmocka_unit_test(places_devices),
-		cmocka_unit_test(describes_real_machines),
-		cmocka_unit_test(describes_this_machine),
-	};
-
-	return cmocka_run_group_tests_name("strings", tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

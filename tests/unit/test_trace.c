@@ -125,12 +125,11 @@ static void column_compare(const struct trace_head *h, const struct trace_block 
 	assert_int_equal(read, kind == TRACE_COUNTER ? sum : wrote);
 }
 
-static void sums_are_exact(void **state)
+TEST(sums_are_exact)
 {
 	struct trace_head h = head_of("Package:2 [numa] L3:2 Core:2 PU:2", NULL);
 	struct err e = {""};
 
-	(void) state;
 	for (int gaps = 0; gaps < 2; gaps++) {
 		uint64_t *values = roll_values(&h, TICKS, gaps);
 		struct trace *t = record(&h, values, TICKS, true, NULL);
@@ -154,13 +153,12 @@ static void sums_are_exact(void **state)
 	trace_head_free(&h);
 }
 
-static void head_comes_back(void **state)
+TEST(head_comes_back)
 {
 	struct trace_head h = head_of("Package:2 [numa] L3:2 Core:2 PU:2", NULL), back;
 	struct buf text = {0}, again = {0};
 	struct err e = {""};
 
-	(void) state;
 	assert_non_null(h.formulas = strdup("IPC {PU, instructions / cycles}"));
 	assert_int_equal(trace_head_write(&h, &text, &e), 0);
 	if (trace_head_parse(text.data, text.len, &back, &e))
@@ -176,7 +174,7 @@ static void head_comes_back(void **state)
 }
 
 /* A recorder that was killed, at any byte: the blocks that are complete are read, and all of them. */
-static void cut_trace_keeps_what_is_complete(void **state)
+TEST(cut_trace_keeps_what_is_complete)
 {
 	struct trace_head h = head_of("Package:1 [numa] Core:2 PU:1", NULL);
 	uint64_t *values = roll_values(&h, TICKS, true);
@@ -185,7 +183,6 @@ static void cut_trace_keeps_what_is_complete(void **state)
 	unsigned seen = 0;
 	struct err e;
 
-	(void) state;
 	assert_true(live->open_end);
 	assert_int_equal(live->ticks, 120);
 	trace_close(live);
@@ -215,7 +212,7 @@ static void cut_trace_keeps_what_is_complete(void **state)
 }
 
 /* Followed while it is written, byte by byte: each block when it is complete, and complete with the last byte. */
-static void growing_trace_is_followed(void **state)
+TEST(growing_trace_is_followed)
 {
 	struct trace_head h = head_of("Package:1 [numa] Core:2 PU:1", NULL);
 	uint64_t *values = roll_values(&h, TICKS, true);
@@ -226,7 +223,6 @@ static void growing_trace_is_followed(void **state)
 	unsigned read = 0;
 	struct err e;
 
-	(void) state;
 	for (size_t len = 0; len < bytes.len; len++) {
 		assert_int_equal(file_write(fd, bytes.data + len, 1), 0);
 		if (!t && !(t = trace_open_fd(dup(fd), "growing", &e)))
@@ -257,7 +253,7 @@ static void growing_trace_is_followed(void **state)
 }
 
 /* TRACE_DAMAGES=1000000 for more. What is read of a damaged file is what was written, or one error that names it. */
-static void damage_is_one_error(void **state)
+TEST(damage_is_one_error)
 {
 	unsigned times = getenv("TRACE_DAMAGES") ? atoi(getenv("TRACE_DAMAGES")) : 20000, refused = 0;
 	struct trace_head h = head_of("Package:1 [numa] Core:2 PU:1", NULL);
@@ -267,7 +263,6 @@ static void damage_is_one_error(void **state)
 	struct dice d = { 7 };
 	struct err e;
 
-	(void) state;
 	for (unsigned i = 0; i < times; i++) {
 		int fd = memfd_create("bad", MFD_CLOEXEC), rc = 0;
 		struct trace_block b = {0};
@@ -295,7 +290,7 @@ static void damage_is_one_error(void **state)
 }
 
 /* Damage to a head within a chunk whose checksum is good: one error, or a head whose tree can be summed. */
-static void damaged_heads(void **state)
+TEST(damaged_heads)
 {
 	struct trace_head h = head_of("Package:2 [numa] Core:2 PU:1", NULL), back;
 	struct buf good = {0}, bad = {0};
@@ -303,7 +298,6 @@ static void damaged_heads(void **state)
 	unsigned refused = 0;
 	struct err e;
 
-	(void) state;
 	assert_int_equal(trace_head_write(&h, &good, &e), 0);
 	for (unsigned i = 0; i < 20000; i++) {
 		struct trace_view *v;
@@ -327,7 +321,7 @@ static void damaged_heads(void **state)
 	trace_head_free(&h);
 }
 
-static void hostile_heads_are_refused(void **state)
+TEST(hostile_heads_are_refused)
 {
 #define LEVELS "\"levels\":[{\"type\":\"PU\",\"objects\":[[0,0,0,1],[1,1,1,1]]}]"
 #define EVENTS "\"events\":[{\"name\":\"a\",\"unit\":\"\",\"kind\":\"counter\",\"level\":\"PU\"}]"
@@ -375,7 +369,6 @@ static void hostile_heads_are_refused(void **state)
 		  "name of an event" },
 	};
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct trace_head h;
 		struct err e = {""};
@@ -405,7 +398,7 @@ static void add_formulas(struct trace_view *v, const char *text)
 }
 
 /* Two packages, each of a NUMA node and 4 PUs; PU i counts i + 1 and twice as many instructions. */
-static void sums_go_up_the_tree(void **state)
+TEST(sums_go_up_the_tree)
 {
 	struct trace_head h = head_of("Package:2 [numa] Core:2 PU:2", NULL);
 	uint64_t values[8 + 8 + 2 + 1] = { 1, 2, 3, 4, 5, 6, 7, 8, 2, 4, 6, 8, 10, 12, 14, TRACE_ABSENT, 100, 200, 7 };
@@ -415,7 +408,6 @@ static void sums_go_up_the_tree(void **state)
 	struct trace_statistics s;
 	struct err e;
 
-	(void) state;
 	assert_non_null(v);
 	add_formulas(v, "c {Core, cycles}\np {Package, cycles}\nm {Machine, cycles}\nn {numa, cycles / fills}\n"
 			"i {Package, instructions / cycles}\nf {Machine, fills}\nlow {PU, fills}\n"
@@ -447,7 +439,7 @@ static void sums_go_up_the_tree(void **state)
 }
 
 /* min, max and avg are over the objects where their events are counted; the same values of two ticks. */
-static void least_greatest_and_mean(void **state)
+TEST(least_greatest_and_mean)
 {
 	static const struct {
 		const char *formula;
@@ -471,7 +463,6 @@ static void least_greatest_and_mean(void **state)
 	struct trace_block b = {0};
 	struct err e;
 
-	(void) state;
 	assert_int_equal(trace_read(t, 0, &b, &e), 0);
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct trace_view *v = trace_view_new(&t->head, TRACE_RATE);
@@ -497,7 +488,7 @@ static void least_greatest_and_mean(void **state)
 }
 
 /* Three ticks of one PU; the average of a ratio is that of the sums. */
-static void modes_and_statistics(void **state)
+TEST(modes_and_statistics)
 {
 	static const struct {
 		enum trace_mode mode;
@@ -511,7 +502,6 @@ static void modes_and_statistics(void **state)
 	struct trace *t = record(&h, values, 3, true, NULL);
 	struct err e;
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct trace_view *v = trace_view_new(&t->head, rows[i].mode);
 		struct trace_statistics s;
@@ -535,12 +525,11 @@ static void modes_and_statistics(void **state)
 }
 
 /* A job on part of a node: its PUs only, with the numbers that they have on the node. */
-static void part_of_a_node(void **state)
+TEST(part_of_a_node)
 {
 	hwloc_bitmap_t pus = hwloc_bitmap_alloc();
 	struct trace_head h;
 
-	(void) state;
 	hwloc_bitmap_set_range(pus, 5, 6);
 	h = head_of("Package:2 [numa] Core:2 PU:2", pus);
 	assert_int_equal(h.pus, 2);
@@ -553,7 +542,7 @@ static void part_of_a_node(void **state)
 }
 
 /* A group of the first two cores is no level of a trace of the last two. */
-static void level_without_traced_pus(void **state)
+TEST(level_without_traced_pus)
 {
 	hwloc_bitmap_t pus = hwloc_bitmap_alloc();
 	struct trace_head first = {0}, last = {0};
@@ -561,7 +550,6 @@ static void level_without_traced_pus(void **state)
 	hwloc_topology_t t;
 	struct err e = {""};
 
-	(void) state;
 	assert_int_equal(hwloc_topology_init(&t), 0);
 	assert_int_equal(hwloc_topology_set_synthetic(t, "Package:1 Core:4 PU:1"), 0);
 	assert_int_equal(hwloc_topology_load(t), 0);
@@ -583,7 +571,7 @@ static void level_without_traced_pus(void **state)
 }
 
 /* What a view allocates is bounded, whatever the trace and its formulas are. */
-static void views_are_bounded(void **state)
+TEST(views_are_bounded)
 {
 	struct trace_head h = head_of("Package:16 [numa] Core:512 PU:1", NULL);
 	struct trace_view *v = trace_view_new(&h, TRACE_RATE);
@@ -591,7 +579,6 @@ static void views_are_bounded(void **state)
 	unsigned added = 0;
 	struct formula f;
 
-	(void) state;
 	assert_non_null(v);
 	while (formula_of_event("cycles", "PU", &f, &e) == 0 && trace_view_add(v, &f, &e) == 0)
 		added++;
@@ -602,7 +589,7 @@ static void views_are_bounded(void **state)
 }
 
 /* A NUMA node of the whole machine, such as memory behind a link, beside those of the packages. */
-static void memory_at_two_levels(void **state)
+TEST(memory_at_two_levels)
 {
 	struct trace_head h = head_of("[numa] Package:2 [numa] Core:2 PU:1", NULL);
 	uint64_t values[4 + 4 + 3 + 1] = { 1, 2, 3, 4, 0, 0, 0, 0, 10, 20, 30, 0 };
@@ -612,7 +599,6 @@ static void memory_at_two_levels(void **state)
 	struct trace_block b = {0};
 	struct err e;
 
-	(void) state;
 	assert_non_null(v);
 	assert_int_equal(numa->n, 3);
 	assert_int_equal(numa->objects[2].count, 4);
@@ -630,7 +616,7 @@ static void memory_at_two_levels(void **state)
 }
 
 /* The memory of a package without PUs, which hwloc keeps: it is near all PUs that are left. */
-static void memory_without_pus(void **state)
+TEST(memory_without_pus)
 {
 	hwloc_bitmap_t left = hwloc_bitmap_alloc();
 	const struct trace_level *numa;
@@ -638,7 +624,6 @@ static void memory_without_pus(void **state)
 	hwloc_topology_t t;
 	struct err e = {""};
 
-	(void) state;
 	hwloc_bitmap_set_range(left, 2, 5);
 	assert_int_equal(hwloc_topology_init(&t), 0);
 	assert_int_equal(hwloc_topology_set_synthetic(t, "Package:3 [numa] Core:2 PU:1"), 0);
@@ -665,7 +650,7 @@ static void memory_without_pus(void **state)
 /* --- formulas --- */
 
 /* The example of the paper, section 4.2, to the letter. */
-static void papers_example_is_read(void **state)
+TEST(papers_example_is_read)
 {
 	static const char text[] = "CYC_per_INS {PU, PAPI_TOT_CYC/PAPI_TOT_INS}\n"
 				   "PER_CORE_L3_MISS {Core, PAPI_L3_TCM}\n"
@@ -674,7 +659,6 @@ static void papers_example_is_read(void **state)
 	struct formula_list l;
 	struct err e;
 
-	(void) state;
 	assert_int_equal(formula_list_parse(text, strlen(text), "paper", &l, &e), 0);
 	assert_int_equal(l.n, 3);
 	assert_string_equal(l.list[0].name, "CYC_per_INS");
@@ -685,7 +669,7 @@ static void papers_example_is_read(void **state)
 	formula_list_free(&l);
 }
 
-static void formulas(void **state)
+TEST(formulas)
 {
 	static const struct {
 		const char *text;
@@ -707,7 +691,6 @@ static void formulas(void **state)
 	};
 	struct err e;
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		double x, values[FORMULA_OPERANDS] = { [FORMULA_EVENTS] = 5, 4, 17 };
 		struct formula_list l;
@@ -730,7 +713,7 @@ static void formulas(void **state)
 }
 
 /* What is too long, too deep or too much is refused in bounded memory and stack. */
-static void hostile_formulas_are_bounded(void **state)
+TEST(hostile_formulas_are_bounded)
 {
 	static const struct {
 		const char *first, *again, *last;
@@ -745,7 +728,6 @@ static void hostile_formulas_are_bounded(void **state)
 	struct formula_list l;
 	struct err e;
 
-	(void) state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf text = {0};
 
@@ -760,28 +742,4 @@ static void hostile_formulas_are_bounded(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sums_are_exact),
-		cmocka_unit_test(head_comes_back),
-		cmocka_unit_test(cut_trace_keeps_what_is_complete),
-		cmocka_unit_test(growing_trace_is_followed),
-		cmocka_unit_test(damage_is_one_error),
-		cmocka_unit_test(damaged_heads),
-		cmocka_unit_test(hostile_heads_are_refused),
-		cmocka_unit_test(sums_go_up_the_tree),
-		cmocka_unit_test(least_greatest_and_mean),
-		cmocka_unit_test(modes_and_statistics),
-		cmocka_unit_test(part_of_a_node),
-		cmocka_unit_test(level_without_traced_pus),
-		cmocka_unit_test(views_are_bounded),
-		cmocka_unit_test(memory_at_two_levels),
-		cmocka_unit_test(memory_without_pus),
-		cmocka_unit_test(papers_example_is_read),
-		cmocka_unit_test(formulas),
-		cmocka_unit_test(hostile_formulas_are_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

@@ -27,7 +27,7 @@ static struct tree *parsed(const char *xml)
 	return t;
 }
 
-static void facts_are_listed(void **state)
+TEST(facts_are_listed)
 {
 	static const struct { const char *xml, *facts; } rows[] = {
 		{ MACHINE(""), "" },
@@ -49,7 +49,6 @@ static void facts_are_listed(void **state)
 		  "7\tCPU kind 0\tF\t1\n9\tCPU kind 1\tF\t2\n" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct tree *t = parsed(rows[i].xml);
 		struct buf out = {0};
@@ -62,7 +61,7 @@ static void facts_are_listed(void **state)
 	}
 }
 
-static void objects_have_labels(void **state)
+TEST(objects_have_labels)
 {
 	static const struct { const char *object, *label; } rows[] = {
 		{ OBJECT("Package", "5", " os_index=\"7\"" SETS), "package 0" },
@@ -84,7 +83,6 @@ static void objects_have_labels(void **state)
 		  "memory module A1" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf xml = {0}, label = {0};
 		struct tree *t;
@@ -105,12 +103,11 @@ static void objects_have_labels(void **state)
 }
 
 /* libxml2 itself counts to 65535. */
-static void lines_beyond_libxml2s_are_counted(void **state)
+TEST(lines_beyond_libxml2s_are_counted)
 {
 	struct buf xml = {0};
 	struct tree *t;
 
-	(void)state;
 	buf_puts(&xml, HEAD "<object type=\"Machine\" gp_index=\"1\"" SETS ">");
 	for (int i = 0; i < 70000; i++)
 		buf_puts(&xml, "\n");
@@ -122,12 +119,11 @@ static void lines_beyond_libxml2s_are_counted(void **state)
 	tree_free(t);
 }
 
-static void attributes_are_found(void **state)
+TEST(attributes_are_found)
 {
 	struct tree *t = parsed(MACHINE(OBJECT("PCIDev", "5", " pci_busid=\"0000:41:00.0\" pci_link_speed=\"7.8\"")));
 	const struct tree_object *pci = &t->objects[1], *pu = &t->objects[2];
 
-	(void)state;
 	assert_int_equal(t->n, 3);
 	assert_string_equal(tree_attr(pci, "pci_link_speed"), "7.8");
 	assert_null(tree_attr(pci, "name"));
@@ -145,7 +141,7 @@ static void attributes_are_found(void **state)
 #define HEAD3 "<?xml version=\"1.0\"?><!DOCTYPE topology SYSTEM \"hwloc2.dtd\"><topology version=\"3.0\">\n"
 
 /* What hwloc 3 writes, beside what hwloc 2 writes of the same device. */
-static void devices_of_hwloc3_are_translated(void **state)
+TEST(devices_of_hwloc3_are_translated)
 {
 	static const struct { const char *more, *type; } rows[] = {
 		{ "name=\"sda\" osdev_type=\"1\"", "0" },		/* storage */
@@ -161,7 +157,6 @@ static void devices_of_hwloc3_are_translated(void **state)
 		{ "name=\"new\" osdev_type=\"0\"", "99" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf xml = {0};
 		struct tree *t;
@@ -175,7 +170,7 @@ static void devices_of_hwloc3_are_translated(void **state)
 	}
 }
 
-static void hwloc3_reads_as_hwloc2(void **state)
+TEST(hwloc3_reads_as_hwloc2)
 {
 	static const char doc[] = HEAD3 "<object type=\"Machine\" gp_index=\"1\" id=\"obj1\""
 		SETS ">\n<object type=\"L3Cache\" gp_index=\"2\" cache_inclusive=\"1\"" SETS ">\n" PU "</object>\n"
@@ -186,7 +181,6 @@ static void hwloc3_reads_as_hwloc2(void **state)
 	struct tree *t = parsed(doc);
 	struct buf facts = {0};
 
-	(void)state;
 	tree_facts(t, &facts);
 	assert_string_equal(facts.data, "8\tmachine\tHostName\tn1\n2\tL3 cache 0\tInclusive\t1\n7\tCPU kind 0\tF\t1\n");
 	assert_string_equal(tree_attr(&t->objects[3], "pci_type"), "0200 [15b3:1017] [15b3:0003] 01");
@@ -195,7 +189,7 @@ static void hwloc3_reads_as_hwloc2(void **state)
 	tree_free(t);
 }
 
-static void bad_documents_are_refused(void **state)
+TEST(bad_documents_are_refused)
 {
 	static const char *const rows[] = {
 		"", "<topology version=\"2.0\"/>", HEAD "</topology>",
@@ -204,7 +198,6 @@ static void bad_documents_are_refused(void **state)
 		MACHINE(OBJECT("OSDev", "77", " name=\"twice\"")),
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct err e = {""};
 
@@ -229,13 +222,12 @@ static void line_check(const char *text, unsigned line, const char *element, con
 	free(copy);
 }
 
-static void machines_have_their_lines(void **state)
+TEST(machines_have_their_lines)
 {
 	const char *cache = getenv("TOPIARY_CACHE");
 	char pattern[4096];
 	glob_t found;
 
-	(void)state;
 	snprintf(pattern, sizeof(pattern), "%s/machines/*.xml", cache ? cache : ".cache");
 	if (glob(pattern, 0, NULL, &found))
 		skip();
@@ -258,18 +250,4 @@ static void machines_have_their_lines(void **state)
 	globfree(&found);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(facts_are_listed),
-		cmocka_unit_test(objects_have_labels),
-		cmocka_unit_test(lines_beyond_libxml2s_are_counted),
-		cmocka_unit_test(attributes_are_found),
-		cmocka_unit_test(devices_of_hwloc3_are_translated),
-		cmocka_unit_test(hwloc3_reads_as_hwloc2),
-		cmocka_unit_test(bad_documents_are_refused),
-		cmocka_unit_test(machines_have_their_lines),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)

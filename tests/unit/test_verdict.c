@@ -103,7 +103,7 @@ static void assert_same(const struct verdict *a, const struct verdict *b)
 	assert_int_equal(score_compare(&a->cost, &b->cost), 0);
 }
 
-static void reads_what_it_wrote(void **state)
+TEST(reads_what_it_wrote)
 {
 	for (size_t i = 0; i < ROWS(lines); i++) {
 		struct buf b = line_of(lines[i].verdict);
@@ -116,11 +116,10 @@ static void reads_what_it_wrote(void **state)
 		assert_same(&v, lines[i].verdict);
 		buf_free(&b);
 	}
-	(void) state;
 }
 
 /* The line among text of others: its start and length. */
-static void finds_a_line(void **state)
+TEST(finds_a_line)
 {
 	static const struct {
 		const char *before, *line, *after;
@@ -144,10 +143,9 @@ static void finds_a_line(void **state)
 		    len != strlen(rows[i].line))
 			fail_msg("row %zu: at %zu, %zu bytes: '%.*s'", i, start, len, (int) len, comment + start);
 	}
-	(void) state;
 }
 
-static void finds_no_line(void **state)
+TEST(finds_no_line)
 {
 	static const char *const rows[] = {
 		NULL, "", "end", "topiary", "topiary: placed fit=prefer end", "topiary:x placed end",
@@ -159,10 +157,9 @@ static void finds_no_line(void **state)
 	for (size_t i = 0; i < ROWS(rows); i++)
 		if (!verdict_find(rows[i], &start, &len))
 			fail_msg("row %zu has one", i);
-	(void) state;
 }
 
-static void reads_among_text_of_others(void **state)
+TEST(reads_among_text_of_others)
 {
 	static const char *const rows[] = {
 		"topiary:1 waits fit=require level=l3 room=2 reason=no_room end",
@@ -186,10 +183,9 @@ static void reads_among_text_of_others(void **state)
 		assert_int_equal(v.nodes, 0);
 		assert_string_equal(v.reason, "no room");
 	}
-	(void) state;
 }
 
-static void refuses(void **state)
+TEST(refuses)
 {
 	static const struct {
 		const char *comment, *error;	/* no error: there is none */
@@ -249,11 +245,10 @@ static void refuses(void **state)
 		assert_string_equal(e.text, rows[i].error ? rows[i].error : "-");
 		assert_same(&v, &left);
 	}
-	(void) state;
 }
 
 /* A line truncated anywhere gives an error or nothing, never a part of its content. */
-static void truncated_lines_are_errors(void **state)
+TEST(truncated_lines_are_errors)
 {
 	struct buf b = line_of(&placed);
 
@@ -265,11 +260,10 @@ static void truncated_lines_are_errors(void **state)
 		free(cut);
 	}
 	buf_free(&b);
-	(void) state;
 }
 
 /* However many nodes there are, the line is short, and lists complete nodes. */
-static void long_lines_keep_whole_nodes(void **state)
+TEST(long_lines_keep_whole_nodes)
 {
 	struct verdict v = placed, got;
 	struct buf b;
@@ -294,11 +288,10 @@ static void long_lines_keep_whole_nodes(void **state)
 	b = line_of(&v);
 	assert_non_null(strstr(b.data, " cores=... end"));
 	buf_free(&b);
-	(void) state;
 }
 
 /* The longest possible line. */
-static void is_never_long(void **state)
+TEST(is_never_long)
 {
 	struct verdict v = {
 		.outcome = VERDICT_PLACED, .nodes = 100000, .tasks = 65535, .task_cores = 65535, .candidates = 100000,
@@ -321,11 +314,10 @@ static void is_never_long(void **state)
 	b = line_of(&v);
 	assert_true(b.len <= VERDICT_TEXT);
 	buf_free(&b);
-	(void) state;
 }
 
 /* It cannot contain SQL, terminal control or a second line. */
-static void replaces_special_characters(void **state)
+TEST(replaces_special_characters)
 {
 	struct verdict v = left, got;
 	struct buf b;
@@ -336,10 +328,9 @@ static void replaces_special_characters(void **state)
 	assert_int_equal(verdict_read(b.data, &got, NULL), 0);
 	assert_string_equal(got.reason, "--topo-level=?a?b?c?d?e?f?g??: topo fit = end");
 	buf_free(&b);
-	(void) state;
 }
 
-static void appends_to_text_of_others(void **state)
+TEST(appends_to_text_of_others)
 {
 	struct buf b = {0};
 	struct verdict v;
@@ -354,11 +345,10 @@ static void appends_to_text_of_others(void **state)
 	assert_int_equal(verdict_read(b.data, &v, NULL), 0);
 	assert_same(&v, &placed);
 	buf_free(&b);
-	(void) state;
 }
 
 /* The cost of a choice reads back exactly. */
-static void keeps_costs(void **state)
+TEST(keeps_costs)
 {
 	struct shape *s = shape_parse("Package:2 [NUMANode] L3Cache:2 L2Cache:2 Core:2 PU:1", NULL);
 	struct score_need need = { .cores = 6, .task_cores = 3, .fit = FIT_PREFER, .level = LEVEL_L3 };
@@ -374,24 +364,6 @@ static void keeps_costs(void **state)
 	assert_memory_equal(&got.cost, &v.cost, sizeof(v.cost));
 	buf_free(&b);
 	shape_free(s);
-	(void) state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_what_it_wrote),
-		cmocka_unit_test(finds_a_line),
-		cmocka_unit_test(finds_no_line),
-		cmocka_unit_test(reads_among_text_of_others),
-		cmocka_unit_test(refuses),
-		cmocka_unit_test(truncated_lines_are_errors),
-		cmocka_unit_test(long_lines_keep_whole_nodes),
-		cmocka_unit_test(is_never_long),
-		cmocka_unit_test(replaces_special_characters),
-		cmocka_unit_test(appends_to_text_of_others),
-		cmocka_unit_test(keeps_costs),
-	};
-
-	return cmocka_run_group_tests_name("verdict", tests, setup, NULL);
-}
+TESTS_MAIN(setup, NULL)

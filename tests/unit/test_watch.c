@@ -132,7 +132,7 @@ static void sealed_swap(const char *nodes, const char *shape)
 
 /* --- the contents of a view --- */
 
-static void finds_shapes_of_nodes(void **state)
+TEST(finds_shapes_of_nodes, .setup_func = watch_begin, .teardown_func = watch_end)
 {
 	const struct snapshot_shape *shapes;
 	struct snapshot_view *v, *next;
@@ -171,11 +171,10 @@ static void finds_shapes_of_nodes(void **state)
 	assert_int_equal(snapshot_view_shape(v, "cn3")->cores, 8);
 	snapshot_view_release(v);
 	snapshot_view_release(NULL);
-	(void) state;
 }
 
 /* Written again with the same bytes it is the same view: results computed for it remain valid. */
-static void keeps_the_view_of_equal_bytes(void **state)
+TEST(keeps_the_view_of_equal_bytes, .setup_func = watch_begin, .teardown_func = watch_end)
 {
 	unsigned long serial = 0;
 
@@ -190,7 +189,6 @@ static void keeps_the_view_of_equal_bytes(void **state)
 		snapshot_view_release(v);
 	}
 	expect_heard(0, 1, "snapshot: 3 nodes");
-	(void) state;
 }
 
 /* --- errors --- */
@@ -255,7 +253,7 @@ static void put_folder(void)
 	assert_int_equal(mkdir(path, 0755), 0);
 }
 
-static void reports_each_error_once(void **state)
+TEST(reports_each_error_once, .setup_func = watch_begin, .teardown_func = watch_end)
 {
 	static const struct {
 		void (*put)(void);
@@ -293,11 +291,10 @@ static void reports_each_error_once(void **state)
 			snapshot_watch_check();
 			expect_heard(1, good + 1, "snapshot: 9 nodes");
 		}
-	(void) state;
 }
 
 /* The file is unchanged and has been for a while: only the error is gone. */
-static void reads_again_after_a_temporary_error(void **state)
+TEST(reads_again_after_a_temporary_error, .setup_func = watch_begin, .teardown_func = watch_end)
 {
 	struct rlimit limit, none;
 
@@ -312,13 +309,12 @@ static void reads_again_after_a_temporary_error(void **state)
 	expect_heard(1, 0, "Too many open files; jobs are placed as without one");
 	snapshot_watch_check();
 	expect_heard(1, 1, "snapshot: 3 nodes");
-	(void) state;
 }
 
 /*
  * Each is a file of its own; the view is the good one before and after, and a good file is accepted again at the end.
  */
-static void ten_thousand_damaged_files_change_nothing(void **state)
+TEST(ten_thousand_damaged_files_change_nothing, .setup_func = watch_begin, .teardown_func = watch_end)
 {
 	struct buf good = sealed("cn[1-199],r[1-3]n7", "Package:2 [NUMANode(memory=64GiB)] L3Cache:2 Core:4 PU:2 +"
 				 " GPU@0-3"), bad = {0};
@@ -345,7 +341,6 @@ static void ten_thousand_damaged_files_change_nothing(void **state)
 	snapshot_view_release(first);
 	buf_free(&bad);
 	buf_free(&good);
-	(void) state;
 }
 
 /* --- files that change while they are read --- */
@@ -500,7 +495,7 @@ static struct writer look_while_written(bool seal)
 	return w;
 }
 
-static void accepts_only_complete_sealed_files(void **state)
+TEST(accepts_only_complete_sealed_files, .setup_func = generations_make, .teardown_func = generations_free)
 {
 	struct writer w;
 
@@ -509,11 +504,10 @@ static void accepts_only_complete_sealed_files(void **state)
 	if (w.broken || w.written < 20 || w.taken < 20 || heard.views < 3)
 		fail_msg("%lu written, %u read, %lu taken, %lu of them broken", w.written, heard.views, w.taken,
 			 w.broken);
-	(void) state;
 }
 
 /* Completeness is unknown: none is accepted until the writer has stopped for a second, then the last one is. */
-static void accepts_handwritten_files_at_rest(void **state)
+TEST(accepts_handwritten_files_at_rest, .setup_func = generations_make, .teardown_func = generations_free)
 {
 	struct snapshot_view *v;
 	struct writer w;
@@ -533,11 +527,10 @@ static void accepts_handwritten_files_at_rest(void **state)
 	assert_true(view_whole(v));
 	assert_int_equal(snapshot_view_shape(v, "cn00001")->cores, 13);
 	snapshot_view_release(v);
-	(void) state;
 }
 
 /* Saving in an editor just before a check is no error; saving before every check is. */
-static void waits_for_writers(void **state)
+TEST(waits_for_writers, .setup_func = watch_begin, .teardown_func = watch_end)
 {
 	text_swap(HEAD "shape a Core:4\nnodes cn1 a\nend\n");
 	snapshot_watch_check();
@@ -549,7 +542,6 @@ static void waits_for_writers(void **state)
 	sleep_ms(REST);
 	snapshot_watch_check();
 	expect_heard(1, 1, "snapshot: 1 nodes of 1 shapes");
-	(void) state;
 }
 
 /* --- the thread --- */
@@ -568,7 +560,7 @@ static void expect_view_within(unsigned ms, unsigned cores)
 	fail_msg("no view of %u cores within %u ms", cores, ms);
 }
 
-static void thread_polls_the_file(void **state)
+TEST(thread_polls_the_file, .setup_func = watch_begin, .teardown_func = watch_end)
 {
 	double before;
 
@@ -588,22 +580,6 @@ static void thread_polls_the_file(void **state)
 	assert_true(now() - before < 5);
 	expect_view_within(10, 8);
 	snapshot_watch_stop();
-	(void) state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(finds_shapes_of_nodes, watch_begin, watch_end),
-		cmocka_unit_test_setup_teardown(keeps_the_view_of_equal_bytes, watch_begin, watch_end),
-		cmocka_unit_test_setup_teardown(reports_each_error_once, watch_begin, watch_end),
-		cmocka_unit_test_setup_teardown(reads_again_after_a_temporary_error, watch_begin, watch_end),
-		cmocka_unit_test_setup_teardown(ten_thousand_damaged_files_change_nothing, watch_begin, watch_end),
-		cmocka_unit_test_setup_teardown(accepts_only_complete_sealed_files, generations_make, generations_free),
-		cmocka_unit_test_setup_teardown(accepts_handwritten_files_at_rest, generations_make, generations_free),
-		cmocka_unit_test_setup_teardown(waits_for_writers, watch_begin, watch_end),
-		cmocka_unit_test_setup_teardown(thread_polls_the_file, watch_begin, watch_end),
-	};
-
-	return cmocka_run_group_tests_name("watch", tests, folder_make, folder_remove);
-}
+TESTS_MAIN(folder_make, folder_remove)

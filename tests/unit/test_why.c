@@ -33,7 +33,7 @@ static char *words_of(const struct verdict *v)
 	return text;
 }
 
-static void prints_text(void **state)
+TEST(prints_text)
 {
 	static const struct {
 		const char *line, *words;
@@ -204,11 +204,10 @@ static void prints_text(void **state)
 		assert_string_equal(words, rows[i].words);
 		free(words);
 	}
-	(void) state;
 }
 
 /* Each row and level that can decide has its words. */
-static void prints_what_decided(void **state)
+TEST(prints_what_decided)
 {
 	static const struct {
 		const char *decided, *words;
@@ -234,7 +233,6 @@ static void prints_what_decided(void **state)
 			fail_msg("row %zu: no '%s' in:\n%s", i, wanted, words);
 		free(words);
 	}
-	(void) state;
 }
 
 /*
@@ -290,7 +288,7 @@ static void check_leaves(const char *words, uint64_t own, uint64_t cores_free)
 	fail_msg("no domain: %s", words);
 }
 
-static void tells_the_truth_of_chosen_cores(void **state)
+TEST(tells_the_truth_of_chosen_cores)
 {
 	struct shape *shape = shape_parse(PICKED, NULL);
 	unsigned seed = 7, checked = 0;
@@ -331,10 +329,9 @@ static void tells_the_truth_of_chosen_cores(void **state)
 	}
 	assert_true(checked > TRIES / 4);
 	shape_free(shape);
-	(void) state;
 }
 
-static void prints_json(void **state)
+TEST(prints_json)
 {
 	static const struct {
 		const char *line, *json;
@@ -376,10 +373,9 @@ static void prints_json(void **state)
 		free(text);
 		json_decref(j);
 	}
-	(void) state;
 }
 
-static void prints_a_summary(void **state)
+TEST(prints_a_summary)
 {
 	static const struct {
 		const char *line, *words;
@@ -398,18 +394,6 @@ static void prints_a_summary(void **state)
 		assert_string_equal(b.data, rows[i].words);
 		buf_free(&b);
 	}
-	(void) state;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(prints_text),
-		cmocka_unit_test(prints_what_decided),
-		cmocka_unit_test(tells_the_truth_of_chosen_cores),
-		cmocka_unit_test(prints_json),
-		cmocka_unit_test(prints_a_summary),
-	};
-
-	return cmocka_run_group_tests_name("why", tests, NULL, NULL);
-}
+TESTS_MAIN(NULL, NULL)
