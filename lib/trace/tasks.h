@@ -11,7 +11,7 @@
 
 /*
  * Where the tasks of a step were on a node, and what they had, by the file that the step leaves beside its trace
- * (spank_plugin/step/task_lines.h), NODE.tasks. It is JSON, an object a line; the first is about the step:
+ * (spank_plugin/step/monitor.c), NODE.tasks. It is JSON, an object a line; the first is about the step:
  *	{"tasks":1,"step":"12.0","node":"cn1","nodes":2,"cores":"0-7","capture":"/home/u/app.mat"}
  * and the others about a task each, with the keys of --topo-report=json and two more:
  *	cores	logical indices of its cores on the whole node

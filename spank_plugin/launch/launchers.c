@@ -13,7 +13,6 @@
 #include "base/printable.h"
 #include "hwview/image.h"
 #include "step/step.h"
-#include "step/task_env.h"
 #include "task/map_places.h"
 #include "task/task.h"
 

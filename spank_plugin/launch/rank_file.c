@@ -14,8 +14,6 @@
 #include "base/printable.h"
 #include "options.h"
 #include "step/step.h"
-#include "step/task_env.h"
-#include "step/user.h"
 
 enum { MAX_OUTPUT = 4096, MAX_EXTRA = 3 };
 

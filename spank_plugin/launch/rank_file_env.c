@@ -10,7 +10,6 @@
 
 #include "base/file.h"
 #include "step/step.h"
-#include "step/task_env.h"
 
 /* The batch script's environment. Later steps inherit these variables and need them, so task_env.h does not apply. */
 

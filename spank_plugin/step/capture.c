@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "capture.h"
+#include "step.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,13 +21,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/child.h"
 #include "base/printable.h"
 #include "options.h"
 #include "run_dir.h"
-#include "step.h"
-#include "task_env.h"
-#include "user.h"
 
 enum {
 	MAX_OUTPUT = 4096,

@@ -1,37 +1,223 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "monitor.h"
+#include "step.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
+#include <link.h>
 #include <slurm/slurm.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/printable.h"
-#include "granted_gpus.h"
 #include "monitor/ask.h"
 #include "monitor/events.h"
 #include "options.h"
 #include "run_dir.h"
-#include "step.h"
-#include "step_end.h"
-#include "task_env.h"
-#include "task_lines.h"
+
+struct gres {
+	bool gpu, shares;	/* its plugins in this process */
+};
+
+static bool is_plugin(const char *path, const char *name)
+{
+	const char *base = strrchr(path, '/');
+
+	return base && !strcmp(base + 1, name);
+}
+
+static int plugin_see(struct dl_phdr_info *info, size_t size, void *user)
+{
+	struct gres *g = user;
+
+	(void) size;
+	g->gpu |= is_plugin(info->dlpi_name, "gres_gpu.so");
+	g->shares |= is_plugin(info->dlpi_name, "gres_shard.so") || is_plugin(info->dlpi_name, "gres_mps.so");
+	return 0;
+}
+
+/*
+ * In slurmstepd, as root, before the tasks: the GPUs that Slurm has granted the step on this node, by its numbers
+ * ("0,2"), "" if there are none or it is not certain whose they are. The environment is the user's, but Slurm has
+ * replaced or removed its own variables in it before plugins are called (gres_g_step_set_env, Slurm,
+ * src/slurmd/slurmstepd/slurmstepd.c), if its plugin gres/gpu is loaded; what a user wrote there is not believed
+ * otherwise. The variable of a job is for its script and for salloc's shell. A GPU that is shared may be of other
+ * users, too.
+ */
+static void granted_gpus(spank_t sp, char *out, size_t size)
+{
+	bool is_job = step.id == SLURM_BATCH_SCRIPT || step.id == SLURM_INTERACTIVE_STEP;
+	struct gres loaded = {0};
+
+	dl_iterate_phdr(plugin_see, &loaded);
+	*out = '\0';
+	if (!loaded.gpu || loaded.shares ||
+	    spank_getenv(sp, is_job ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS", out, size) ||
+	    strspn(out, "0123456789,") != strlen(out))
+		*out = '\0';
+}
+
+/* --- where the tasks were --- */
+
+enum { MAX_TASKS = 65536, LINE = 2048 };
+
+static struct {
+	char (*text)[LINE];	/* zero until its task writes it */
+	unsigned n;
+} lines;
+
+bool task_lines_are_open(void)
+{
+	return lines.text;
+}
+
+void task_lines_set(unsigned local, const char *line)
+{
+	if (local < lines.n && strlen(line) < LINE)
+		strcpy(lines.text[local], line);
+}
+
+/* --- advice after a recorded step --- */
+
+#define CHILD_SECONDS 10	/* of a command, or a copy: Slurm drains a node whose steps do not end */
+#define MAX_ADVICE 4096
+
+/* A site's default is not worth a line in each job's output. */
+static void report_error(struct err *e)
+{
+	if (options_set_by_user("topo-monitor"))
+		slurm_spank_log("topiary: %s", printable(e->text));
+	else
+		slurm_debug("topiary: %s", printable(e->text));
+}
+
+struct advice {
+	const char *folder;
+	bool is_root;		/* become step.user first */
+};
+
+static int advice_child(int fd, void *arg)
+{
+	const struct advice *a = arg;
+	const char *argv[7] = { "topiary", "advise", "--brief", a->folder };
+	char slurm[PATH_MAX + 16], topiary[PATH_MAX + 16];
+	char *env[5] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8" };
+	int null = open("/dev/null", O_RDWR), vars = 2;
+
+	if (a->is_root && (user_become(&step.user) || user_confine(&step.user, NULL))) {
+		dprintf(fd, "dropping root's rights: %s", strerror(errno));
+		return 1;
+	}
+	if (step.config) {
+		argv[4] = "--config";
+		argv[5] = step.config;
+	}
+	if (getenv("SLURM_CONF") && snprintf(slurm, sizeof(slurm), "SLURM_CONF=%s", getenv("SLURM_CONF")) > 0)
+		env[vars++] = slurm;
+	if (getenv("TOPIARY_CONF") && snprintf(topiary, sizeof(topiary), "TOPIARY_CONF=%s", getenv("TOPIARY_CONF")) > 0)
+		env[vars++] = topiary;
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
+		return 1;
+	close_range(STDERR_FILENO + 1, ~0U, 0);
+	execve(step.settings.topiary_command, (char **) argv, env);
+	dprintf(STDOUT_FILENO, "%s: %s", step.settings.topiary_command, strerror(errno));
+	return 1;
+}
+
+/* name: of the step; folder: its own, where its files have been written. */
+static void advise(const char *name, const char *folder, const struct monitor_request *r, bool is_root)
+{
+	struct advice a = { folder, is_root };
+	struct buf out = {0};
+	struct err e;
+	int rc;
+
+	if (!r->advise)
+		return;
+	rc = child_run(advice_child, &a, CHILD_SECONDS, MAX_ADVICE, &out, &e);
+	while (out.len && out.data[out.len - 1] == '\n')
+		out.data[--out.len] = '\0';
+	if (rc > 0)
+		err_set(&e, "%s", out.len ? out.data : "topiary failed without a message");
+	if (rc) {
+		err_within(&e, "step %s: no advice", name);
+		report_error(&e);
+	} else if (out.len) {
+		slurm_spank_log("topiary: %s", printable(out.data));
+	}
+	buf_free(&out);
+}
+
+enum { MAX_COMPONENTS = 128 };	/* MAX_HET_JOB_COMPS of Slurm */
+
+static uint32_t srun_job, srun_id = NO_VAL;
+
+/* Of a step with several components, the job of any one: srun calls this once. */
+int step_end_note(spank_t sp, int argc, char **argv)
+{
+	(void) argc, (void) argv;
+	if (spank_get_item(sp, S_JOB_ID, &srun_job) || spank_get_item(sp, S_JOB_STEPID, &srun_id))
+		srun_id = NO_VAL;
+	return 0;
+}
+
+static void component_end(unsigned long job, const struct monitor_request *r)
+{
+	char name[32], folder[PATH_MAX];
+
+	snprintf(name, sizeof(name), "%lu.%u", job, srun_id);
+	snprintf(folder, sizeof(folder), "%s/topiary-%s", getenv("SLURM_SUBMIT_DIR"), name);
+	/* Where nothing was recorded, the nodes have said why; or the component has no part in the step. */
+	if (!access(folder, F_OK))
+		advise(name, folder, r, false);
+}
+
+/*
+ * Each component of a heterogeneous job is a job with a folder of its own; no two of its steps have one number. Slurm
+ * names them by HET_GROUP, too, but not where srun itself made the allocation.
+ */
+int step_end_srun(spank_t sp, int argc, char **argv)
+{
+	struct monitor_request r = options.monitor;
+	char variable[48];
+
+	(void) sp;
+	if (srun_id == NO_VAL || !getenv("SLURM_SUBMIT_DIR") || step_configure(argc, argv, NULL))
+		return 0;
+	if (!options_set_by_user("topo-monitor") &&
+	    monitor_request_parse("TopoMonitor", step.settings.topo_monitor, &r, NULL))
+		return 0;
+	if (!r.hz)
+		return 0;
+	component_end(srun_job, &r);
+	for (unsigned i = 0; i < MAX_COMPONENTS; i++) {
+		const char *job;
+
+		snprintf(variable, sizeof(variable), "SLURM_JOB_ID_PACK_GROUP_%u", i);
+		if (!(job = getenv(variable)))
+			break;
+		if (strtoul(job, NULL, 10) != srun_job)
+			component_end(strtoul(job, NULL, 10), &r);
+	}
+	return 0;
+}
+
+/* --- before the tasks --- */
 
 #define DONE_SECONDS 1.0	/* for topiary-monitor to complete the trace */
-#define COPY_SECONDS 10		/* Slurm drains a node whose steps do not end */
 #define FIRST_NS 100000		/* the pauses meanwhile double, as it mostly answers at once */
 #define LAST_NS 2000000
 #define MAX_OUTPUT 512
@@ -75,19 +261,19 @@ static bool folder_name(spank_t sp)
 	return true;
 }
 
-/* Beside the trace to come. A program with libtopiary_phase creates folder and file, as the user. */
-static void phases_set(spank_t sp)
+static void report_unrecorded(const char *why)
 {
-	char path[PATH_MAX + sizeof(step.node) + 16];
+	struct err e;
 
-	snprintf(path, sizeof(path), "%s/%s.phases", monitor.folder, step.node);
-	task_env_set(sp, "TOPIARY_PHASES", path);
+	err_set(&e, "step %s is not recorded on %s: %s", step.name, step.node, why);
+	report_error(&e);
 }
 
-/* Only tasks that srun starts itself are known. */
+/* Only tasks that srun starts itself are known. Without memory they leave no lines. */
 static void tasks_open(spank_t sp)
 {
 	char *cores = NULL;
+	void *memory;
 
 	if (step.id >= SLURM_MAX_NORMAL_STEP_ID || step.launcher)
 		return;
@@ -95,24 +281,19 @@ static void tasks_open(spank_t sp)
 		snprintf(monitor.cores, sizeof(monitor.cores), "%s", cores);
 	if (spank_get_item(sp, S_JOB_NNODES, &monitor.nodes))
 		monitor.nodes = 1;
-	task_lines_open(monitor.tasks);
-}
-
-/* A site's default is not worth a line in each job's output. */
-static void report_unrecorded(const char *why)
-{
-	struct err e;
-
-	err_set(&e, "step %s is not recorded on %s: %s", step.name, step.node, why);
-	if (options_set_by_user("topo-monitor"))
-		slurm_spank_log("topiary: %s", printable(e.text));
-	else
-		slurm_debug("topiary: %s", printable(e.text));
+	if (!monitor.tasks || monitor.tasks > MAX_TASKS)
+		return;
+	memory = mmap(NULL, (size_t) monitor.tasks * LINE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return;
+	lines.text = memory;
+	lines.n = monitor.tasks;
 }
 
 /* Every step leaves whose it is: of a PU that two users have, topiary-monitor records nothing. */
 int monitor_open(spank_t sp, int argc, char **argv)
 {
+	char path[PATH_MAX + sizeof(step.node) + 16];
 	struct err e;
 
 	(void) argc, (void) argv;
@@ -126,7 +307,9 @@ int monitor_open(spank_t sp, int argc, char **argv)
 	} else if (ask_link(sp, &e)) {
 		report_unrecorded(e.text);
 	} else if ((monitor.is_asked = options.monitor.hz)) {
-		phases_set(sp);
+		/* Beside the trace to come. A program with libtopiary_phase creates folder and file, as the user. */
+		snprintf(path, sizeof(path), "%s/%s.phases", monitor.folder, step.node);
+		task_env_set(sp, "TOPIARY_PHASES", path);
 		tasks_open(sp);
 	}
 	return 0;
@@ -191,28 +374,23 @@ static int trace_write(int fd, int folder, int from)
 	return n < 0 || close(to) ? fail_file(fd, folder, name, to) : 0;
 }
 
-static void tasks_format(struct buf *out)
+static int tasks_write(int fd, int folder)
 {
 	json_t *head = json_pack("{s:i, s:s, s:s, s:I, s:s, s:s*}", "tasks", 1, "step", step.name, "node", step.node,
 				 "nodes", (json_int_t) monitor.nodes, "cores", monitor.cores, "capture",
 				 *options.capture ? options.capture : NULL);
-	char *text = head ? json_dumps(head, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
-
-	if (text)
-		buf_printf(out, "%s\n", text);
-	if (text)
-		task_lines_add(out);
-	free(text);
-	json_decref(head);
-}
-
-static int tasks_write(int fd, int folder)
-{
+	char *first = head ? json_dumps(head, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
 	char name[sizeof(step.node) + 8];
 	struct buf text = {0};
 	int to, rc = 0;
 
-	tasks_format(&text);
+	if (first)
+		buf_printf(&text, "%s\n", first);
+	for (unsigned i = 0; first && i < lines.n; i++)
+		if (*lines.text[i])
+			buf_printf(&text, "%.*s\n", LINE - 1, lines.text[i]);
+	free(first);
+	json_decref(head);
 	if (text.len && !text.failed)
 		rc = (to = file_create(folder, ".tasks", name, sizeof(name))) < 0 ||
 			file_write(to, text.data, text.len) || close(to) ? fail_file(fd, folder, name, to) : 0;
@@ -245,7 +423,7 @@ static void files_write(int from)
 {
 	struct buf said = {0};
 	struct err e;
-	int rc = child_run(copy_child, &from, COPY_SECONDS, MAX_OUTPUT, &said, &e);
+	int rc = child_run(copy_child, &from, CHILD_SECONDS, MAX_OUTPUT, &said, &e);
 
 	if (rc > 0)
 		err_set(&e, "%s", said.len ? said.data : "the copying process failed without a message");
@@ -271,7 +449,7 @@ int monitor_close(spank_t sp, int argc, char **argv)
 	/* A script that ran steps by srun: they had theirs, and its own trace is of the same cores. */
 	if (fd >= 0 && step.id == SLURM_BATCH_SCRIPT &&
 	    faccessat(step.dir, STEP_SRUN_MARK, F_OK, AT_SYMLINK_NOFOLLOW))
-		step_end_run(step.name, monitor.folder, &options.monitor, true, options_set_by_user("topo-monitor"));
+		advise(step.name, monitor.folder, &options.monitor, true);
 	if (fd >= 0)
 		close(fd);
 	return 0;

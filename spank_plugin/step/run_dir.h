@@ -13,7 +13,7 @@
  * RunDir, a directory of root's on each node, and the directory of each step in it. All operations run as root, on
  * open directories, and never follow a symbolic link (openat2(2)). The slurmstepd that made a step's directory holds a
  * lock on it (flock(2)) as long as it runs; a directory without a lock is a leftover. Users may search the directory
- * but not open it, so that they cannot lock it. For step.c, topology.c and image_cache.c.
+ * but not open it, so that they cannot lock it. For step.c, monitor.c, capture.c and topology.c.
  */
 
 /* fdopendir(3) of a descriptor or -1; closes it on failure. NULL with errno. */

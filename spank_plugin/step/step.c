@@ -2,46 +2,131 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "step.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
 #include <slurm/slurm.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "hwview/image.h"
 #include "options.h"
 #include "run_dir.h"
-#include "task_env.h"
 #include "topology.h"
 
 struct step step = { .root = -1, .dir = -1 };
 
-static void name_step(void)
+/* --- the environment of its tasks --- */
+
+#define LIST "TOPIARY_TASK_ENV"
+
+enum {
+	MAX_LIST = 4096,
+	MAX_VALUE = 65536,	/* a longer one is not recognised, and stays */
+};
+
+/* "NAME:HASH ", an entry of the list. 64-bit FNV-1a: a forged collision gains nothing. */
+static void format_entry(char *out, size_t size, const char *name, const char *value)
 {
-	switch (step.id) {
-	case SLURM_BATCH_SCRIPT:
-		snprintf(step.name, sizeof(step.name), "%u.batch", step.job);
-		break;
-	case SLURM_INTERACTIVE_STEP:
-		snprintf(step.name, sizeof(step.name), "%u.interactive", step.job);
-		break;
-	default:
-		snprintf(step.name, sizeof(step.name), "%u.%u", step.job, step.id);
-	}
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (; *value; value++)
+		hash = (hash ^ (unsigned char) *value) * UINT64_C(0x100000001b3);
+	snprintf(out, size, "%s:%016" PRIx64 " ", name, hash);
 }
 
-/* slurmd sets it in slurmstepd's own environment. The step's has the name of the node that srun was started on. */
-static void name_node(void)
+bool task_env_has(void *sp, const char *name)
 {
-	const char *node = getenv("SLURMD_NODENAME");
+	char none[1];
 
-	if (node && *node)
-		snprintf(step.node, sizeof(step.node), "%s", node);
+	return spank_getenv(sp, name, none, sizeof(none)) != ESPANK_ENV_NOEXIST;
+}
+
+void task_env_set(void *sp, const char *name, const char *value)
+{
+	char list[MAX_LIST] = "", one[256];
+
+	if (task_env_has(sp, name) || spank_setenv(sp, name, value, 0) != ESPANK_SUCCESS)
+		return;
+	spank_getenv(sp, LIST, list, sizeof(list));
+	format_entry(one, sizeof(one), name, value);
+	if (strlen(list) + strlen(one) >= sizeof(list))
+		return;
+	strcat(list, one);
+	spank_setenv(sp, LIST, list, 1);
+}
+
+void task_env_drop(spank_t sp)
+{
+	char list[MAX_LIST], name[128], value[MAX_VALUE], now[256], *save = NULL;
+
+	if (spank_getenv(sp, LIST, list, sizeof(list)) == ESPANK_SUCCESS)
+		for (char *one = strtok_r(list, " ", &save); one; one = strtok_r(NULL, " ", &save)) {
+			if (sscanf(one, "%127[A-Za-z0-9_]:", name) != 1 ||
+			    spank_getenv(sp, name, value, sizeof(value)) != ESPANK_SUCCESS)
+				continue;
+			format_entry(now, sizeof(now), name, value);
+			if (!strncmp(one, now, strlen(now) - 1))
+				spank_unsetenv(sp, name);
+		}
+	spank_unsetenv(sp, LIST);
+}
+
+/* --- its user --- */
+
+int user_check(const struct user *u, struct err *e)
+{
+	uid_t r, f, s;
+	gid_t rg, eg, sg;
+
+	if (getresuid(&r, &f, &s) || getresgid(&rg, &eg, &sg))
+		return err_set(e, "getresuid(2): %s", strerror(errno));
+	if (r != u->uid || f != u->uid || s != u->uid || rg != u->gid || eg != u->gid || sg != u->gid)
+		return err_set(e, "this process does not run as the job's user");
+	return 0;
+}
+
+int user_become(const struct user *u)
+{
+	return setgroups(u->ngroups, u->groups) || setresgid(u->gid, u->gid, u->gid) ||
+		setresuid(u->uid, u->uid, u->uid) ? -1 : 0;
+}
+
+int user_open_directory(const struct user *u, const char *path, struct err *e)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) || faccessat(fd, ".", W_OK | X_OK, 0))
+		err_set(e, "%s: %s", path, strerror(errno));
+	else if (st.st_uid != u->uid)
+		err_set(e, "%s: the directory is another user's", path);
+	else if (st.st_mode & S_IWOTH)
+		err_set(e, "%s: all users may write to the directory", path);
 	else
-		settings_host(step.node, sizeof(step.node));
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
 }
+
+int user_confine(const struct user *u, struct err *e)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return err_set(e, "prctl(PR_SET_NO_NEW_PRIVS): %s", strerror(errno));
+	/* Some sites let a user trace such a process; its output may be used for other users. */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+		return err_set(e, "prctl(PR_SET_DUMPABLE): %s", strerror(errno));
+	return user_check(u, e);
+}
+
+/* --- the step --- */
 
 /*
  * srun sets the type only where the user asked for a binding, and for the two options below (Slurm,
@@ -66,6 +151,8 @@ static bool user_binds(spank_t sp)
 
 int step_identify(spank_t sp, int argc, char **argv)
 {
+	const char *node = getenv("SLURMD_NODENAME");
+
 	(void) argc, (void) argv;
 	if (spank_get_item(sp, S_JOB_ID, &step.job) || spank_get_item(sp, S_JOB_STEPID, &step.id) ||
 	    spank_get_item(sp, S_JOB_UID, &step.user.uid) || spank_get_item(sp, S_JOB_GID, &step.user.gid)) {
@@ -76,8 +163,17 @@ int step_identify(spank_t sp, int argc, char **argv)
 	}
 	if (spank_get_item(sp, S_JOB_SUPPLEMENTARY_GIDS, &step.user.groups, &step.user.ngroups))
 		step.user.ngroups = 0;
-	name_step();
-	name_node();
+	if (step.id == SLURM_BATCH_SCRIPT)
+		snprintf(step.name, sizeof(step.name), "%u.batch", step.job);
+	else if (step.id == SLURM_INTERACTIVE_STEP)
+		snprintf(step.name, sizeof(step.name), "%u.interactive", step.job);
+	else
+		snprintf(step.name, sizeof(step.name), "%u.%u", step.job, step.id);
+	/* slurmd sets it in slurmstepd's own environment. The step's has the node that srun was started on. */
+	if (node && *node)
+		snprintf(step.node, sizeof(step.node), "%s", node);
+	else
+		settings_host(step.node, sizeof(step.node));
 	step.user_binds = user_binds(sp);
 	return 0;
 }
@@ -99,19 +195,6 @@ int step_configure(int argc, char **argv, struct err *e)
 	return 0;
 }
 
-/* The nearest network device, or a GPU that is far, may be outside the step's cores. */
-static int add_node_topology(struct err *e)
-{
-	int dir = run_dir_sub(step.dir, STEP_NODE_DIR, e), rc;
-	bool is_local;
-
-	if (dir < 0)
-		return -1;
-	rc = topology_write(step.settings.topology_file, NULL, step.root, dir, &is_local, e);
-	close(dir);
-	return rc;
-}
-
 int step_adopt_node(hwloc_topology_t *out, struct err *e)
 {
 	char path[sizeof(step.path) + sizeof("/" STEP_NODE_DIR)];
@@ -122,14 +205,21 @@ int step_adopt_node(hwloc_topology_t *out, struct err *e)
 	return image_adopt_alone(path, out, e);
 }
 
-static void add_node_if_needed(void)
+/* The nearest network device, or a GPU that is far, may be outside the step's cores. */
+static void add_node_topology(void)
 {
+	bool is_local;
 	struct err e;
+	int dir;
 
 	if (!options.bind.mems && ((!options.bind.nic && !options.bind.report && !options.monitor.hz &&
 				    options.bind.place != PLACE_GPU) || step.launcher))
 		return;
-	step.has_node = !add_node_topology(&e);
+	dir = run_dir_sub(step.dir, STEP_NODE_DIR, &e);
+	step.has_node = dir >= 0 &&
+		!topology_write(step.settings.topology_file, NULL, step.root, dir, &is_local, &e);
+	if (dir >= 0)
+		close(dir);
 	if (!step.has_node)
 		slurm_error("topiary: step %s has no topology of the whole node: %s", step.name, e.text);
 }
@@ -137,43 +227,6 @@ static void add_node_if_needed(void)
 static bool has_user_dir(void)
 {
 	return *options.matrix && step.id == SLURM_BATCH_SCRIPT;
-}
-
-static int fill_directory(const char *cores, struct err *e)
-{
-	int fd;
-
-	if (topology_write(step.settings.topology_file, cores, step.root, step.dir, &step.is_local, e))
-		return -1;
-	add_node_if_needed();
-	if (!has_user_dir())
-		return 0;
-	if ((fd = run_dir_sub(step.dir, STEP_USER_DIR, e)) < 0)
-		return err_within(e, "%s", step.path);
-	close(fd);
-	return 0;
-}
-
-static int make_directory(struct err *e)
-{
-	if ((step.root = run_dir_open(step.settings.run_dir, e)) < 0)
-		return -1;
-	run_dir_sweep(step.root);
-	if ((step.dir = run_dir_make(step.root, step.name, e)) < 0)
-		return err_within(e, "%s", step.settings.run_dir);
-	step.owner = getpid();
-	snprintf(step.path, sizeof(step.path), "%s/%s", step.settings.run_dir, step.name);
-	return 0;
-}
-
-static bool env_has(void *env, const char *name)
-{
-	return task_env_has(env, name);
-}
-
-static bool user_chose_topology(spank_t sp)
-{
-	return task_env_has(sp, "HWLOC_XMLFILE") || image_overruled(env_has, sp);
 }
 
 /*
@@ -197,7 +250,8 @@ static void export_env(spank_t sp)
 	char value[PATH_MAX + 32];
 
 	spank_setenv(sp, "TOPIARY_STEP_DIR", step.path, 1);
-	if (options.bind.hwloc == HWLOC_OWN || user_chose_topology(sp))
+	if (options.bind.hwloc == HWLOC_OWN || task_env_has(sp, "HWLOC_XMLFILE") ||
+	    image_overruled(task_env_has, sp))
 		return;
 	for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
 		snprintf(value, sizeof(value), "%s%s", variables[i].in_step_dir ? step.path : "", variables[i].value);
@@ -223,29 +277,39 @@ static void mark_batch_step(void)
 		close(fd);
 }
 
-/*
- * A Slurm that is linked with another major version of hwloc has it in this process, and its functions come first:
- * they would be called with structures of ours.
- */
-static int check_hwloc(struct err *e)
-{
-	unsigned loaded = hwloc_get_api_version() >> 16, own = HWLOC_API_VERSION >> 16;
-
-	return loaded == own ? 0 :
-	       err_set(e, "spank_topiary.so was built with hwloc %u, and slurmstepd has hwloc %u loaded: build Topiary "
-		       "with the hwloc of Slurm", own, loaded);
-}
-
+/* Make the step's directory and announce it to the tasks. 0, or -1 with an error: what it made is still there. */
 static int prepare(spank_t sp, int argc, char **argv, struct err *e)
 {
+	unsigned loaded = hwloc_get_api_version() >> 16, own = HWLOC_API_VERSION >> 16;
 	char *cores = NULL;
+	int fd;
 
-	if (step_configure(argc, argv, e) || check_hwloc(e))
+	if (step_configure(argc, argv, e))
 		return -1;
+	/*
+	 * A Slurm that is linked with another major version of hwloc has it in this process, and its functions come
+	 * first: they would be called with structures of ours.
+	 */
+	if (loaded != own)
+		return err_set(e, "spank_topiary.so was built with hwloc %u, and slurmstepd has hwloc %u loaded: build "
+			       "Topiary with the hwloc of Slurm", own, loaded);
 	if (spank_get_item(sp, S_STEP_ALLOC_CORES, &cores) || !cores || !*cores)
 		return err_set(e, "Slurm does not provide the step's cores");
-	if (make_directory(e) || fill_directory(cores, e))
+	if ((step.root = run_dir_open(step.settings.run_dir, e)) < 0)
 		return -1;
+	run_dir_sweep(step.root);
+	if ((step.dir = run_dir_make(step.root, step.name, e)) < 0)
+		return err_within(e, "%s", step.settings.run_dir);
+	step.owner = getpid();
+	snprintf(step.path, sizeof(step.path), "%s/%s", step.settings.run_dir, step.name);
+	if (topology_write(step.settings.topology_file, cores, step.root, step.dir, &step.is_local, e))
+		return -1;
+	add_node_topology();
+	if (has_user_dir()) {
+		if ((fd = run_dir_sub(step.dir, STEP_USER_DIR, e)) < 0)
+			return err_within(e, "%s", step.path);
+		close(fd);
+	}
 	mark_batch_step();
 	export_env(sp);
 	return 0;

@@ -12,7 +12,51 @@
 
 #include "base/err.h"
 #include "base/settings.h"
-#include "user.h"
+
+/* A job's user, with the supplementary groups of its tasks. */
+struct user {
+	uid_t uid;
+	gid_t gid, *groups;		/* Slurm's own memory */
+	int ngroups;
+};
+
+/*
+ * In a child in which Slurm has dropped root for good, before it reads anything: the user's other processes cannot
+ * trace it, and neither it nor what it executes can gain privileges. 0, or -1 with an error when it could, or when it
+ * does not belong to that user alone.
+ */
+int user_confine(const struct user *u, struct err *e);
+
+/*
+ * In a child of root's: become that user for good, with these groups. No directory service is asked, which takes long
+ * or blocks in a child of a process with threads. 0, or -1 with errno.
+ */
+int user_become(const struct user *u);
+
+/*
+ * As the user: open a directory to write to, under a name that others can guess. -1 with an error for a link, and if it
+ * is another user's or all may write to it: files there could be read or replaced.
+ */
+int user_open_directory(const struct user *u, const char *path, struct err *e);
+
+/* Has root been dropped permanently for that user? 0, or -1 with an error. */
+int user_check(const struct user *u, struct err *e);
+
+/*
+ * Variables that Topiary sets in the environment of tasks. A step inherits the environment of the step around it,
+ * perhaps from another node, and a job that of the job it was submitted from: TOPIARY_TASK_ENV lists the variables
+ * that Topiary set, each with a hash of its value, so that they can be replaced unless the user has changed them
+ * since. For step/, task/ and launch/.
+ */
+
+/* Is the variable set, to whatever value? sp: the spank_t; these two serve as bind_vars and in hwview/image.h, too. */
+bool task_env_has(void *sp, const char *name);
+
+/* Set and list it, unless it is set. name: without a space or colon. */
+void task_env_set(void *sp, const char *name, const char *value);
+
+/* Unset the variables that still have the value of a surrounding step or job, and the list. */
+void task_env_drop(spank_t sp);
 
 /*
  * The step that this slurmstepd runs: its directory RunDir/JOB.STEP with topology.xml, the node's topology restricted
@@ -32,7 +76,7 @@ struct step {
 	pid_t owner;			/* the process that made the directory */
 	bool is_local;			/* the export describes this machine: its CPU numbers may be bound to */
 	bool has_node;			/* the directory also has the whole node's topology, in STEP_NODE_DIR */
-	bool launcher;			/* its tasks are an MPI launcher or the daemons of one (launch/launchers.h) */
+	bool launcher;			/* its tasks are an MPI launcher or the daemons of one (launch/launchers.c) */
 	bool follows_map;		/* the job has a rank map, and this step follows it */
 	bool user_binds;		/* --cpu-bind, or DefCpuBind of the site: Slurm's binding stays */
 };
@@ -69,5 +113,57 @@ int step_warn_unused_options(spank_t sp, int argc, char **argv);
 
 /* slurm_spank_exit, as root: remove the directory. Always 0. */
 int step_close(spank_t sp, int argc, char **argv);
+
+/*
+ * --topo-capture=FILE, in the batch step; called by dispatch.c. Before the script: a directory FILE.JOB for the ranks'
+ * records, and the variables by which Open MPI's monitoring (ompi_info --param pml monitoring) or Topiary's recorder
+ * (lib/capture) writes there. After it, a process of the job, which was started before the script, runs `topiary
+ * matrix` to merge the records into FILE. All of it as the user. Whatever fails, the job ends as it would, with one
+ * line on its stderr.
+ */
+
+/* slurm_spank_init_post_opt, as root; slurm_spank_task_init, as the user. Always 0. */
+int capture_open(spank_t sp, int argc, char **argv);
+int capture_begin(spank_t sp, int argc, char **argv);
+
+/* slurm_spank_task_exit, as root: wait for that process, for a few seconds at most. Always 0. */
+int capture_end(spank_t sp, int argc, char **argv);
+
+/*
+ * --topo-monitor: slurmstepd leaves what is asked for in the step's directory (monitor/ask.h), and topiary-monitor(8)
+ * records it there. After the last task of the step on this node the trace is copied into the job's folder, as the
+ * user. Called by dispatch.c. Whatever fails, the step runs and ends as it would, with one line on its stderr. Always
+ * 0.
+ */
+
+/* slurm_spank_init_post_opt, as root, after step_open. */
+int monitor_open(spank_t sp, int argc, char **argv);
+
+/* slurm_spank_task_exit, as root; and slurm_spank_exit, before step_close, of a step whose tasks were killed. */
+int monitor_task_exit(spank_t sp, int argc, char **argv);
+int monitor_close(spank_t sp, int argc, char **argv);
+
+/*
+ * What follows a recorded step, once for all of its nodes: the line of `topiary advise --brief` on the job's stderr
+ * (,advise of --topo-monitor and TopoMonitor). By then each node has written its files: srun ends after the tasks' exit
+ * hooks have run everywhere. For a step of srun it is srun that runs the command, for a batch script a child of
+ * slurmstepd that has become the user. The command has a time limit; what fails is one line, and changes nothing for
+ * the job.
+ */
+
+/* srun: slurm_spank_local_user_init, and slurm_spank_exit. Called by dispatch.c. Always 0. */
+int step_end_note(spank_t sp, int argc, char **argv);
+int step_end_srun(spank_t sp, int argc, char **argv);
+
+/*
+ * Where the tasks of a recorded step were, for NODE.tasks beside its trace (trace/tasks.h): each task, as the user,
+ * leaves its line in memory that they and slurmstepd share, and at the step's end a child, as the user,
+ * writes them. Nothing of root's reads a line.
+ */
+
+bool task_lines_are_open(void);
+
+/* The line of a local task, JSON without a newline; one that is too long is left out. */
+void task_lines_set(unsigned local, const char *line);
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef TOPIARY_SPANK_TOPOLOGY_H
 #define TOPIARY_SPANK_TOPOLOGY_H
 
+#include <hwloc.h>
 #include <stdbool.h>
 
 #include "base/err.h"
@@ -10,9 +11,17 @@
 /*
  * Write the node's export, restricted to some of its cores (NULL: all), into a step's directory, as XML and as image
  * (hwview/image.h). Those of an earlier step with the same cores are linked from the cache in microseconds; otherwise
- * a child process makes them, and they are added to it. root and dir are RunDir and the directory. *is_local as from
- * export_is_local. Called by step.c. 0, or -1 with an error that names the export.
+ * a child process makes them, and they are added to it. root and dir are RunDir and the directory. *is_local: the
+ * export describes this machine, so that its CPU numbers may be bound to. Called by step.c. 0, or -1 with an error
+ * that names the export.
  */
 int topology_write(const char *file, const char *cores, int root, int dir, bool *is_local, struct err *e);
+
+/*
+ * The CPUs that this process may run on (sched_setaffinity(2)), by OS index. hwloc's own calls need a topology that is
+ * marked as this system's. For task/, too. 0, or -1 with an error.
+ */
+int affinity_get(hwloc_bitmap_t out, struct err *e);
+int affinity_set(hwloc_const_bitmap_t cpus, struct err *e);
 
 #endif

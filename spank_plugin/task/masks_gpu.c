@@ -14,7 +14,6 @@
 #include "gpus.h"
 #include "options.h"
 #include "step/step.h"
-#include "step/task_env.h"
 #include "task.h"
 
 enum { LIST = GPU_LIST_SIZE, MAX_TASKS = 65536, POLL_NS = 100000 };

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "step/affinity.h"
+#include "step/topology.h"
 #include "task.h"
 
 /* Slurm's binding of the node's tasks, as far as one of them can see it: the list of all, or only its own affinity. */

@@ -19,9 +19,8 @@
 #include "gpus.h"
 #include "hwview/machine.h"
 #include "options.h"
-#include "step/affinity.h"
 #include "step/step.h"
-#include "step/task_lines.h"
+#include "step/topology.h"
 
 enum { MAX_TASKS = 4096, CELL = 512, RECORD = 8192 };
 

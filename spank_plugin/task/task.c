@@ -19,10 +19,8 @@
 #include "hwview/restrict.h"
 #include "options.h"
 #include "report.h"
-#include "step/affinity.h"
 #include "step/step.h"
-#include "step/task_env.h"
-#include "step/task_lines.h"
+#include "step/topology.h"
 
 enum { MAX_TASKS = 65536, MAX_TUNABLES = 4096 };
 

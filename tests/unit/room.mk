@@ -1,7 +1,6 @@
 # The watch as slurmctld has it: there is no Slurm in it.
 $(eval $(call unit,test_watch,tests/unit/test_watch.c select_plugin/snapshot_watch.c,$(TOPOLOGY),libcrypto,-pthread))
-$(eval $(call unit,test_step_topology,tests/unit/test_step_topology.c $(addprefix spank_plugin/step/,topology.c export.c affinity.c image_cache.c image_worker.c \
-	confine.c run_dir.c),$(TOPOLOGY),hwloc libxml-2.0 libzstd libcrypto,))
+$(eval $(call unit,test_step_topology,tests/unit/test_step_topology.c $(addprefix spank_plugin/step/,topology.c run_dir.c),$(TOPOLOGY),hwloc libxml-2.0 libzstd libcrypto,))
 $(eval $(call unit,test_run_dir,tests/unit/test_run_dir.c spank_plugin/step/run_dir.c,base,libcrypto,))
 # What decisions cost, counted. Slurm's tables of nodes are those of its own library; slurmctld's are the test's.
 DECIDE_COUNTED = fit_cost job_request_need job_request_capacity score_pick score_table_new
