@@ -13,8 +13,6 @@ SPANK_PLUGIN(topiary, 1)
 #include "launch/submit.h"
 #include "options.h"
 #include "step/step.h"
-#include "task/gpus.h"
-#include "task/report.h"
 #include "task/task.h"
 
 typedef int action_fn(spank_t sp, int argc, char **argv);
@@ -32,7 +30,7 @@ static int init_node(spank_t sp, int argc, char **argv)
  * What each SPANK hook runs, in this order, in each process that loads the plugin (spank_context()); an empty row
  * succeeds.
  */
-enum { CONTEXTS = S_CTX_JOB_SCRIPT + 1, MAX_ACTIONS = 11 };
+enum { CONTEXTS = S_CTX_JOB_SCRIPT + 1, MAX_ACTIONS = 10 };
 typedef action_fn *const actions[CONTEXTS][MAX_ACTIONS];
 
 static actions on_init = {
@@ -45,7 +43,7 @@ static actions on_post_opt = {
 	[S_CTX_LOCAL] = { submit_options },
 	[S_CTX_ALLOCATOR] = { submit_options },
 	[S_CTX_REMOTE] = { step_identify, options_resolve, launchers_detect, rank_file_unset_env, step_open,
-		report_open, gpus_open, task_gpus_open, capture_open, monitor_open },
+		report_open, gpus_open, capture_open, monitor_open },
 };
 static actions on_local_user = { [S_CTX_LOCAL] = { srun_warn_launcher, step_end_note } };
 static actions on_task_privileged = { [S_CTX_REMOTE] = { step_mount_user_dir } };

@@ -43,7 +43,7 @@ hwloc_obj_t gpu_function(hwloc_topology_t node, const char *list, unsigned i);
  * cores; node: the whole node's. near: of the step's GPUs. fixed: the GPUs of each task, where Slurm has bound them, or
  * NULL. cpus: per task; 0: as many whole cores as leave each task as near as one core would. A task alone has cores
  * near each of its GPUs, wherever these are. masks[0 .. ntasks-1] are empty; gpus[task] has a bit for each GPU. Called
- * by spank_plugin/task/masks_gpu.c. 0, or -1 with an error.
+ * by spank_plugin/task/gpus.c. 0, or -1 with an error.
  */
 struct gpu_places {
 	hwloc_topology_t topology, node;

@@ -11,7 +11,7 @@
 
 /*
  * --topo-place: the PUs of each of a node's tasks, from a topology that is restricted to the step's cores. Called by
- * spank_plugin/task/masks_place.c.
+ * spank_plugin/task/masks.c.
  *
  * compact[:LEVEL]	consecutive tasks on consecutive cores in tree order, each with as many whole cores as it needs
  *			CPUs, or half as many with two SMT siblings each where there are not enough; with a level, no

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -273,7 +272,7 @@ static void report_unrecorded(const char *why)
 static void tasks_open(spank_t sp)
 {
 	char *cores = NULL;
-	void *memory;
+	uint32_t n;
 
 	if (step.id >= SLURM_MAX_NORMAL_STEP_ID || step.launcher)
 		return;
@@ -281,13 +280,8 @@ static void tasks_open(spank_t sp)
 		snprintf(monitor.cores, sizeof(monitor.cores), "%s", cores);
 	if (spank_get_item(sp, S_JOB_NNODES, &monitor.nodes))
 		monitor.nodes = 1;
-	if (!monitor.tasks || monitor.tasks > MAX_TASKS)
-		return;
-	memory = mmap(NULL, (size_t) monitor.tasks * LINE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (memory == MAP_FAILED)
-		return;
-	lines.text = memory;
-	lines.n = monitor.tasks;
+	if ((lines.text = step_share(sp, 0, LINE, MAX_TASKS, &n)))
+		lines.n = n;
 }
 
 /* Every step leaves whose it is: of a PU that two users have, topiary-monitor records nothing. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -275,6 +276,17 @@ static void mark_batch_step(void)
 	}
 	if (fd >= 0)
 		close(fd);
+}
+
+void *step_share(spank_t sp, size_t head, size_t each, unsigned max, uint32_t *tasks)
+{
+	void *memory;
+
+	if (step.dir < 0 || step.id >= SLURM_MAX_NORMAL_STEP_ID ||
+	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, tasks) || !*tasks || *tasks > max)
+		return NULL;
+	memory = mmap(NULL, head + *tasks * each, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return memory == MAP_FAILED ? NULL : memory;
 }
 
 /* Make the step's directory and announce it to the tasks. 0, or -1 with an error: what it made is still there. */

@@ -98,6 +98,12 @@ int step_configure(int argc, char **argv, struct err *e);
 /* Adopt the topology of the whole node, where step.has_node. 0, or -1 with an error. The caller destroys it. */
 int step_adopt_node(hwloc_topology_t *out, struct err *e);
 
+/*
+ * slurm_spank_init_post_opt, after step_open: memory that slurmstepd shares with the tasks that srun starts here, all
+ * zero: head bytes and `each` for each of *tasks tasks, at most max. NULL: there are no such tasks, or no memory.
+ */
+void *step_share(spank_t sp, size_t head, size_t each, unsigned max, uint32_t *tasks);
+
 /* slurm_spank_init_post_opt, as root, once a step and before its tasks. Failures are logged. Always 0. */
 int step_identify(spank_t sp, int argc, char **argv);
 int step_open(spank_t sp, int argc, char **argv);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "report.h"
+#include "task.h"
 
 #include <jansson.h>
 #include <slurm/slurm.h>
@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -16,7 +15,6 @@
 #include "bind/memory.h"
 #include "bind/memory_nodes.h"
 #include "bind/nic.h"
-#include "gpus.h"
 #include "hwview/machine.h"
 #include "options.h"
 #include "step/step.h"
@@ -37,18 +35,11 @@ static struct report {
 int report_open(spank_t sp, int argc, char **argv)
 {
 	uint32_t n;
-	void *memory;
 
 	(void) argc, (void) argv;
-	if (!options.bind.report || step.dir < 0 || step.id >= SLURM_MAX_NORMAL_STEP_ID ||
-	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &n) || !n || n > MAX_TASKS)
-		return 0;
-	memory = mmap(NULL, sizeof(*report) + n * sizeof(struct record), PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (memory == MAP_FAILED)
-		return 0;
-	report = memory;
-	report->n = n;
+	if (options.bind.report &&
+	    (report = step_share(sp, sizeof(*report), sizeof(struct record), MAX_TASKS, &n)))
+		report->n = n;
 	return 0;
 }
 
@@ -208,36 +199,16 @@ static void record_json(char (*cells)[CELL], unsigned n_columns, char *out)
 	json_decref(o);
 }
 
-static void record_cells(char (*cells)[CELL], char *out)
+static void print_table(struct buf *out)
 {
-	size_t n = 0;
+	size_t width[COLUMNS] = {0};
 
-	for (size_t i = 0; i < COLUMNS && n < RECORD; i++)
-		n += snprintf(out + n, RECORD - n, "%s", *cells[i] ? cells[i] : "-") + 1;
-}
-
-static void print_json(struct buf *out)
-{
-	for (unsigned i = 0; i < report->n; i++)
-		if (*report->record[i].text)
-			buf_printf(out, "%s\n", report->record[i].text);
-}
-
-static void measure_columns(size_t *width)
-{
 	for (unsigned i = 0; i < report->n; i++) {
 		const char *cell = report->record[i].text;
 
 		for (size_t c = 0; *cell && c < COLUMNS; c++, cell += strlen(cell) + 1)
 			width[c] = strlen(cell) > width[c] ? strlen(cell) : width[c];
 	}
-}
-
-static void print_table(struct buf *out)
-{
-	size_t width[COLUMNS] = {0};
-
-	measure_columns(width);
 	for (unsigned i = 0; i < report->n; i++) {
 		const char *cell = report->record[i].text;
 
@@ -253,63 +224,64 @@ static int print_all(struct err *e)
 	struct buf out = {0};
 	int rc = 0;
 
-	(options.bind.report == REPORT_JSON ? print_json : print_table)(&out);
+	if (options.bind.report != REPORT_JSON)
+		print_table(&out);
+	for (unsigned i = 0; options.bind.report == REPORT_JSON && i < report->n; i++)
+		if (*report->record[i].text)
+			buf_printf(&out, "%s\n", report->record[i].text);
 	if (out.failed || file_write(STDERR_FILENO, out.data, out.len))
 		rc = err_set(e, "--topo-report: the report of this node cannot be written to stderr");
 	buf_free(&out);
 	return rc;
 }
 
-static int cells_fill(const struct task *t, char (*cells)[CELL], struct err *e)
-{
-	struct task_state s = { .task = t, .cpus = hwloc_bitmap_alloc() };
-	int rc = -1;
-
-	if (step_adopt_node(&s.node, NULL))
-		s.node = NULL;
-	if (!s.cpus) {
-		err_set(e, "out of memory");
-	} else if (!affinity_get(s.cpus, e)) {
-		for (size_t i = 0; i < ALL_COLUMNS; i++)
-			columns[i].format(&s, cells[i]);
-		rc = 0;
-	}
-	hwloc_bitmap_free(s.cpus);
-	if (s.node)
-		hwloc_topology_destroy(s.node);
-	return rc;
-}
-
-/* The last task of the node prints all. */
+/* The last task of the node prints all. cells: NULL if there is nothing to report of this one. */
 static int report_add(const struct task *t, char (*cells)[CELL], struct err *e)
 {
+	char *out;
+	size_t n = 0;
+
 	if (!report || t->nlocal != report->n)
 		return t->local ? 0 :
 		       err_set(e,
 		       "--topo-report: no report of this node: its %u tasks are more than %d, or memory is short",
 		       t->nlocal, MAX_TASKS);
+	out = report->record[t->local].text;
 	if (cells && options.bind.report == REPORT_JSON)
-		record_json(cells, COLUMNS, report->record[t->local].text);
-	else if (cells)
-		record_cells(cells, report->record[t->local].text);
+		record_json(cells, COLUMNS, out);
+	else
+		for (size_t i = 0; cells && i < COLUMNS && n < RECORD; i++)
+			n += snprintf(out + n, RECORD - n, "%s", *cells[i] ? cells[i] : "-") + 1;
 	return atomic_fetch_add(&report->written, 1) + 1 == report->n ? print_all(cells ? e : NULL) : 0;
 }
 
 int report_task(const struct task *t, struct err *e)
 {
+	struct task_state s = { .task = t };
 	char (*cells)[CELL], line[RECORD];
-	int rc;
+	int rc = -1;
 
 	if (!options.bind.report && !task_lines_are_open())
 		return 0;
 	cells = calloc(ALL_COLUMNS, sizeof(*cells));
-	rc = cells ? cells_fill(t, cells, e) : err_set(e, "out of memory");
-	if (rc == 0 && task_lines_are_open()) {
+	s.cpus = hwloc_bitmap_alloc();
+	if (step_adopt_node(&s.node, NULL))
+		s.node = NULL;
+	if (!cells || !s.cpus)
+		err_set(e, "out of memory");
+	else
+		rc = affinity_get(s.cpus, e);
+	for (size_t i = 0; !rc && i < ALL_COLUMNS; i++)
+		columns[i].format(&s, cells[i]);
+	if (!rc && task_lines_are_open()) {
 		record_json(cells, ALL_COLUMNS, line);
 		task_lines_set(t->local, line);
 	}
 	if (options.bind.report && report_add(t, rc ? NULL : cells, rc ? NULL : e))
 		rc = -1;
+	hwloc_bitmap_free(s.cpus);
+	if (s.node)
+		hwloc_topology_destroy(s.node);
 	free(cells);
 	return rc;
 }

@@ -18,48 +18,15 @@
 #include "hwview/machine.h"
 #include "hwview/restrict.h"
 #include "options.h"
-#include "report.h"
 #include "step/step.h"
 #include "step/topology.h"
 
 enum { MAX_TASKS = 65536, MAX_TUNABLES = 4096 };
 
-static bool env_has(void *env, const char *name)
-{
-	return task_env_has(env, name);
-}
-
-static void env_set(void *env, const char *name, const char *value)
-{
-	task_env_set(env, name, value);
-}
-
-/* Slurm reports one CPU for a task without -c, too. */
-static unsigned cpus_requested(spank_t sp)
-{
-	uint32_t cpus;
-
-	if (spank_get_item(sp, S_STEP_CPUS_PER_TASK, &cpus) || cpus >= NO_VAL16 ||
-	    (cpus == 1 && !task_env_has(sp, "SLURM_CPUS_PER_TASK")))
-		return 0;
-	return cpus;
-}
-
-/*
- * slurmd counts the step's CPUs here as its cores times those that slurm.conf gives a core (_check_job_credential() in
- * slurmd/req.c): with ThreadsPerCore=1 one, however many PUs it has.
- */
-static bool counts_cores(const struct task *t)
-{
-	int cores = hwloc_get_nbobjs_by_type(t->topology, machine_core_type(t->topology));
-	uint16_t cpus;
-
-	return !spank_get_item(t->sp, S_JOB_NCPUS, &cpus) && cpus == cores;
-}
-
 static int task_identify(struct task *t, struct err *e)
 {
 	char rank[16], *end;
+	uint32_t cpus;
 	int local = -1;
 
 	if (spank_get_item(t->sp, S_TASK_ID, &local) || spank_get_item(t->sp, S_TASK_GLOBAL_ID, &t->global) ||
@@ -74,7 +41,10 @@ static int task_identify(struct task *t, struct err *e)
 	}
 	if (t->local >= t->nlocal || t->nlocal > MAX_TASKS)
 		return err_set(e, "Slurm reports local task %d of %u", local, t->nlocal);
-	t->cpus = cpus_requested(t->sp);
+	/* Slurm reports one CPU for a task without -c, too. */
+	if (!spank_get_item(t->sp, S_STEP_CPUS_PER_TASK, &cpus) && cpus < NO_VAL16 &&
+	    (cpus != 1 || task_env_has(t->sp, "SLURM_CPUS_PER_TASK")))
+		t->cpus = cpus;
 	return 0;
 }
 
@@ -135,20 +105,6 @@ static void warn_once(const struct task *t, struct err *e)
 		slurm_spank_log("topiary: step %s: %s", step.name, printable(e->text));
 }
 
-static int task_fill_masks(struct task *t)
-{
-	static int (*const sources[])(struct task *t, struct err *e) = {
-		task_masks_from_map, task_masks_from_option, task_masks_from_slurm,
-	};
-	struct err e;
-	int rc = 0;
-
-	for (size_t i = 0; rc <= 0 && i < sizeof(sources) / sizeof(*sources); i++)
-		if ((rc = sources[i](t, &e)) < 0)
-			warn_once(t, &e);
-	return rc > 0 ? 0 : -1;
-}
-
 /* A cpuset may reduce the mask or reject it: the later actions use the CPUs that the task has in fact. */
 static int bind_cpus(struct task *t, struct err *e)
 {
@@ -160,20 +116,10 @@ static int bind_cpus(struct task *t, struct err *e)
 	return affinity_get(own, t->rebind ? e : NULL) || !t->rebind ? -1 : 0;
 }
 
-/* Whether the memory of the request is local to no PU of an earlier task, which then has said so for all. */
-static bool was_said(const struct task *t)
-{
-	hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
-	bool said = false;
-
-	for (unsigned i = 0; nodes && i < t->local && !said; i++)
-		said = memory_nodes_choose(t->topology, options.bind.memory, t->masks[i], nodes, NULL);
-	hwloc_bitmap_free(nodes);
-	return said;
-}
-
 static int bind_memory(struct task *t, struct err *e)
 {
+	hwloc_bitmap_t nodes;
+	bool said = false;
 	char now[256];
 
 	if (!options.bind.memory)
@@ -184,7 +130,12 @@ static int bind_memory(struct task *t, struct err *e)
 		return err_set(e, "--topo-membind is not applied: the task already has the memory policy %s", now);
 	if (!memory_bind(t->topology, &options.bind, t->masks[t->local], e))
 		return 0;
-	return was_said(t) ? 0 : -1;
+	/* If the memory of the request is local to no PU of an earlier task, that one has said so for all. */
+	nodes = hwloc_bitmap_alloc();
+	for (unsigned i = 0; nodes && i < t->local && !said; i++)
+		said = memory_nodes_choose(t->topology, options.bind.memory, t->masks[i], nodes, NULL);
+	hwloc_bitmap_free(nodes);
+	return said ? 0 : -1;
 }
 
 /*
@@ -320,7 +271,12 @@ static void run(int (*action)(struct task *t, struct err *e), bool once, struct 
 
 static void run_actions(struct task *t)
 {
+	static int (*const sources[])(struct task *t, struct err *e) = {
+		task_masks_from_map, task_masks_from_option, task_masks_from_slurm,
+	};
+	uint16_t cpus;
 	struct err e;
+	int rc = 0;
 
 	if (!has_tasks()) {
 		run(follow_job, true, t);
@@ -330,11 +286,17 @@ static void run_actions(struct task *t)
 		warn_once(t, &e);
 		return;
 	}
-	t->whole = counts_cores(t);
+	/*
+	 * slurmd counts the step's CPUs here as its cores times those that slurm.conf gives a core
+	 * (_check_job_credential() in slurmd/req.c): with ThreadsPerCore=1 one, however many PUs it has.
+	 */
+	t->whole = !spank_get_item(t->sp, S_JOB_NCPUS, &cpus) &&
+		cpus == hwloc_get_nbobjs_by_type(t->topology, machine_core_type(t->topology));
 	warn_fewer_cpus(t);
-	if (task_fill_masks(t))
-		return;
-	for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++)
+	for (size_t i = 0; rc <= 0 && i < sizeof(sources) / sizeof(*sources); i++)
+		if ((rc = sources[i](t, &e)) < 0)
+			warn_once(t, &e);
+	for (size_t i = 0; rc > 0 && i < sizeof(actions) / sizeof(*actions); i++)
 		run(actions[i].run, actions[i].once, t);
 }
 
@@ -355,7 +317,7 @@ static void warn_without_topology(spank_t sp)
 
 int task_prepare(spank_t sp, int argc, char **argv)
 {
-	struct task t = { .sp = sp, .vars = { env_has, env_set, sp } };
+	struct task t = { .sp = sp, .vars = { task_env_has, task_env_set, sp } };
 	struct err e;
 
 	(void) argc, (void) argv;

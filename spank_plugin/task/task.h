@@ -41,26 +41,49 @@ int task_alloc_masks(struct task *t, struct err *e);
 void task_free(struct task *t);
 
 /*
- * Sources of masks, tried in this order until one fills those of all local tasks: the job's rank map (masks_map.c),
- * --topo-place (masks_place.c), Slurm's binding (masks_slurm.c). 1: filled; 0: does not apply; -1: an error.
+ * Sources of masks, tried in this order until one fills those of all local tasks: the job's rank map,
+ * --topo-place, Slurm's binding (masks.c). 1: filled; 0: does not apply; -1: an error.
  */
 int task_masks_from_map(struct task *t, struct err *e);
 int task_masks_from_option(struct task *t, struct err *e);
 int task_masks_from_slurm(struct task *t, struct err *e);
 
-/* slurm_spank_init_post_opt, called by dispatch.c: memory for masks_gpu.c, shared by the tasks. Always 0. */
-int task_gpus_open(spank_t sp, int argc, char **argv);
-
 /*
- * masks_gpu.c, for --topo-place=gpu: the PUs of all local tasks, and this task's GPUs in its environment. 1: done; 0:
- * the step has no GPUs; -1: an error.
+ * gpus.c, for --topo-place=gpu: the PUs of all local tasks, and this task's GPUs in its environment. 1: done; 0: the
+ * step has no GPUs; -1: an error.
  */
 int task_places_from_gpus(struct task *t, hwloc_bitmap_t *places, struct err *e);
 
 /*
- * masks_map.c: the masks from a text as in map_places.h; it uses only sp, nlocal, topology and masks. Also for
+ * slurm_spank_init_post_opt, called by dispatch.c: remember the step's GPUs, before tasks have their own, and share
+ * memory in which the tasks exchange theirs. Always 0.
+ */
+int gpus_open(spank_t sp, int argc, char **argv);
+
+/* This task's GPUs by the node's numbers, as gpu_own. 0, or -1 with an error. */
+int gpus_of_task(spank_t sp, hwloc_topology_t node, char *out, size_t size, struct err *e);
+
+/*
+ * masks.c: the masks from a text as in map_places.h; it uses only sp, nlocal, topology and masks. Also for
  * launch/launchers.c.
  */
 int task_masks_from_places(struct task *t, const char *places, struct err *e);
+
+/*
+ * --topo-report: what the kernel reports for each task. The tasks of a node write their records side by side into
+ * shared memory, and the one that comes last prints all of them, in the order of ranks, to its stderr: no task waits
+ * for another.
+ */
+
+/*
+ * slurm_spank_init_post_opt on the node, after step_open: allocate the shared memory. Called by dispatch.c. Always 0.
+ */
+int report_open(spank_t sp, int argc, char **argv);
+
+/*
+ * Write this task's record, whatever failed before, so that the others are printed, and its line of NODE.tasks
+ * (step/step.h). Called by task.c. 0, or -1 with an error.
+ */
+int report_task(const struct task *t, struct err *e);
 
 #endif
