@@ -20,10 +20,10 @@
  *			cores within a domain; without a level over NUMA nodes, and likewise over the objects in a NUMA
  *			node. Cores as above
  * mem			memory first, as mpibind does (Leon, MEMSYS 2017): tasks to NUMA nodes in proportion to their
- *			PUs, then to the objects of the first level that has enough of them, one PU of each; SMT
- *			siblings only where cores do not suffice. With fewer tasks than NUMA nodes each has whole nodes,
- *			or the largest of them if its CPUs fit into that. Where this would leave a task too few CPUs
- *			that has enough otherwise: compact:numa
+ *			PUs, then to the objects of the first level that has enough of them, one PU of each (of all
+ *			cores where cpus is not set); SMT siblings only where cores do not suffice. With fewer tasks
+ *			than NUMA nodes each has whole nodes, or the largest of them if its CPUs fit into that. Where
+ *			this would leave a task too few CPUs that has enough otherwise: compact:numa
  *
  * On nodes with several kinds of core (shape/core_kind.h) no task has cores of two, as long as they hold all tasks so:
  * tasks fill the most performant kind, in order, then the next; each kind as above. Tasks that share out all cores do

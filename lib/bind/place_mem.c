@@ -230,11 +230,14 @@ static void share_out(struct division *d, const struct numa_share *s, unsigned c
 
 	if (!s->ntasks)
 		return;
-	if (!cpus) {
-		cpus = cores_in(d, s->pus) / s->ntasks;
-		cpus = cpus ? cpus : 1;
+	if (cpus) {
+		choose_level(d, s->pus, cpus * s->ntasks);
+	} else {
+		unsigned cores = cores_in(d, s->pus);
+
+		cpus = cores > s->ntasks ? cores / s->ntasks : 1;
+		choose_level(d, s->pus, cores > s->ntasks ? cores : s->ntasks);
 	}
-	choose_level(d, s->pus, cpus * s->ntasks);
 	if (d->n >= s->ntasks)
 		divide_by_objects(d, s->ntasks, masks);
 	else

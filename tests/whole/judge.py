@@ -354,7 +354,10 @@ def why_because(case, record, request, told):
     """A job that is alone on its nodes, and asked for nothing odd, can have a placement when Slurm starts it."""
     if "no topology-aware placement can start now" in told.get("because", ""):
         odd = [w for w in request.options if not w.startswith(("-n", "-N", "-c", "-w", "--topo-fit", "--topo-level"))]
-        if not odd:
+        unlike = re.search(r"node (\S+) is not in the snapshot, or different there", told["because"])
+        if unlike and case.confs[unlike[1]].cores != len(case.hardware[unlike[1]].cores):
+            return
+        if not odd or unlike:
             yield Fault("no placement can start", told["because"], "the job started, so it could have its cores")
 
 
