@@ -31,9 +31,7 @@ class Fault(NamedTuple):
 
 def bits(text):
     """The members of a hwloc set."""
-    value = 0
-    for word in text.split(","):
-        value = value << 32 | int(word or "0", 16)
+    value = int("".join(word[2:].zfill(8) for word in text.split(",")), 16)
     return frozenset(i for i in range(value.bit_length()) if value >> i & 1)
 
 
@@ -52,7 +50,8 @@ class Hardware:
     """A node by its XML: cores by hwloc's order, each a set of the operating system's PU numbers."""
 
     def __init__(self, xml):
-        root = ET.fromstring(re.sub(r"<!DOCTYPE[^>]*>", "", xml)).find("object")
+        top = ET.fromstring(re.sub(r"<!DOCTYPE[^>]*>", "", xml))
+        root, self.kinds = top.find("object"), [bits(kind.get("cpuset")) for kind in top.findall("cpukind")]
         self.cores, self.memory, self.nics, self.pu_order = [], [], {}, []
         self.found = {level: [] for level in LEVELS}
         driver, cards = {}, []
@@ -124,16 +123,17 @@ class Conf(NamedTuple):
     cores: int
     reserved: frozenset
     gpus: int
+    types: list = []      # of GPUs, as gres.conf has them
 
 
 def conf_of(record):
     told = fields(record)
     threads = int(told["ThreadsPerCore"])
     spec = told.get("CPUSpecList", "")
-    gpus = re.search(r"\bGres=gpu:(\d+)", record)
+    gpus = re.findall(r"\bgpu(?::[a-z]\w*)?:(\d+)", told.get("Gres", ""))
     return Conf(threads, int(told["Sockets"]) * int(told["CoresPerSocket"]),
                 frozenset(cpu // threads for cpu in expand(spec)) if re.match(r"\d", spec) else frozenset(),
-                int(gpus[1]) if gpus else 0)
+                sum(map(int, gpus)))
 
 
 def hosts(text):
@@ -153,8 +153,8 @@ class Record:
         for names, cpus, more in re.findall(r"Nodes=(\S+) CPU_IDs=(\S+) Mem=\d+ GRES=(\S*)", line):
             for node in hosts(names):
                 self.cores[node] = frozenset(cpu // confs[node].threads for cpu in expand(cpus))
-                granted = re.search(r"gpu(?::\w+)?:\d+\(IDX:([\d,-]+)\)", more)
-                self.gpus[node] = numbers(granted[1]) if granted else frozenset()
+                self.gpus[node] = frozenset().union(*map(numbers, re.findall(
+                    r"gpu(?::\w+)?:\d+\(IDX:([\d,-]+)\)", more)))
 
 
 @dataclass
@@ -173,8 +173,17 @@ class Case:
     fate: str = ""
     stock: str = ""                                 # the fate under stock Slurm; "": not tried
 
+    def reason(self):
+        """Why it did not run: what was said, or what why says that it waits for."""
+        waits = re.search(r"because +(.*(?:\n .*)*)", self.why)
+        return re.sub(r"\s+", " ", waits[1] if waits else " / ".join(self.said[-3:]))
+
     def used(self, node):
         return frozenset().union(*(load.cores.get(node, frozenset()) for load in self.loads))
+
+    def differs(self, node):
+        """Slurm's cores are not the hardware's: Topiary does not choose among them."""
+        return self.confs[node].cores != len(self.hardware[node].cores)
 
     def free(self, node):
         conf = self.confs[node]
@@ -213,11 +222,14 @@ def may_be(case):
     request, options = case.request, case.request.options
     level = request.value("topo-level") or "node"
     simple = ("-n", "-N", "-c", "-w", "--topo-fit", "--topo-level")
-    if not all(word.startswith(simple) for word in options) or len(request.components) > 1 or request.value("N") == "2":
+    if (not all(word.startswith(simple) for word in options) or len(request.components) > 1
+            or request.value("N") not in (None, "1")):
         return None
     tasks, each = int(request.value("n")), int(request.value("c") or 1)
     named = request.value("w")
     for node in named.split(",") if named else case.order:
+        if case.differs(node):
+            continue
         need = -(-tasks * each // case.confs[node].threads)
         if each > case.confs[node].threads:
             need = tasks * -(-each // case.confs[node].threads)
@@ -243,6 +255,14 @@ def allocation(case):
         request = case.request
         index = 0 if request.array else part
         level = request.value("topo-level", index)
+        path = re.findall(r"/(\w+)=(\d+)", request.value("topo-request", index) or "")
+        for node, cores in record.cores.items() if path and request.value("exclusive", index) is None else ():
+            within = 1
+            for name, number in path:
+                within *= int(number)
+                found = len(cores) if name == "core" else len(case.hardware[node].touched(name, cores))
+                if found != within:
+                    yield Fault("requirement broken", f"{node}: {sorted(cores)} in {found} {name}", str(path))
         exclusive = request.value("exclusive", index) is not None
         if request.value("topo-fit", index) != "require" or exclusive or level in (None, "node"):
             continue
@@ -257,14 +277,19 @@ def gpus_of_job(case):
     request = case.request
     if len(case.records) != 1 or request.array or request.value("exclusive") is not None or request.value(
             "topo-fit") in ("off", "spread", "require") or request.value("topo-level") or request.value(
-            "topo-mem") or any(word.startswith(("--gres-flags", "--cpus-per-gpu", "--overcommit", "--spread-job"))
-            for word in request.options):
+            "topo-mem") or any(word.startswith(("--gres-flags", "--cpus-per-gpu", "--overcommit", "--spread-job",
+                                                     "--ntasks-per-socket", "--sockets-per-node", "-m"))
+                                   for word in request.options):
         return
     record = case.records[0]
     for node, granted in record.gpus.items():
         hardware, cores, free = case.hardware[node], record.cores[node], case.free(node)
         if not granted or len(record.cores) > 1 or hardware.near(granted) is None:
             continue
+        kind = re.search(r"gpu:([a-z]\w*):", " ".join(request.options))
+        mine_of = {gpu for gpu in range(case.confs[node].gpus) if not kind or case.confs[node].types[gpu] == kind[1]}
+        if granted - mine_of:
+            yield Fault("GPUs of another type", f"{node}: {sorted(granted)}", f"{kind[1]} are {sorted(mine_of)}")
 
         # Tasks of several cores stay whole: of the cores near a GPU as many as hold whole ones count.
         each, threads = int(request.value("c") or 1), threads_used(request, case.confs[node])
@@ -281,7 +306,7 @@ def gpus_of_job(case):
         if any(gpu not in hardware.gpus for gpu in case.free_gpus(node)):
             continue
         best = min((cost(which, hardware.near(which), free), which)
-                   for which in itertools.combinations(sorted(case.free_gpus(node)), len(granted)))
+                   for which in itertools.combinations(sorted(case.free_gpus(node) & mine_of), len(granted)))
         if mine[0] > best[0][0]:
             yield Fault("job's cores far from its GPUs", f"{node}: {mine[0]} of cores {sorted(cores)} are far from "
                         f"GPUs {sorted(granted)}", f"with free GPUs {best[1]} "
@@ -355,7 +380,7 @@ def why_because(case, record, request, told):
     if "no topology-aware placement can start now" in told.get("because", ""):
         odd = [w for w in request.options if not w.startswith(("-n", "-N", "-c", "-w", "--topo-fit", "--topo-level"))]
         unlike = re.search(r"node (\S+) is not in the snapshot, or different there", told["because"])
-        if unlike and case.confs[unlike[1]].cores != len(case.hardware[unlike[1]].cores):
+        if unlike and case.differs(unlike[1]):
             return
         if not odd or unlike:
             yield Fault("no placement can start", told["because"], "the job started, so it could have its cores")
@@ -506,6 +531,8 @@ def placing(case):
     request = case.request
     if request.matrix:
         return "map"
+    if request.step_value("cpu-bind"):
+        return None
     place = request.step_value("topo-place")
     if not place and request.step_value("topo-tasks") == "auto":
         place = "auto"
@@ -555,9 +582,12 @@ def shares(case, on, place, masks, allowed):
     if min(size) < each and not case.said:
         yield Fault(f"rank has too few {'cores' if whole else 'CPUs'}", where, f"{each} each, PUs {sorted(allowed)}")
     # mem has SMT siblings only where cores do not suffice (mpibind's rule), but a core that is one CPU of Slurm whole.
+    # A task has cores of one kind, and may be the only one.
     used = frozenset().union(*masks)
+    here = allowed & frozenset().union(*([kind for kind in on.hardware.kinds if kind & used] or [allowed]))
     if not on.cpus and place == "mem" and not case.said and (
-            used != allowed if case.confs[on.node].threads == 1 else on.hardware.cores_of(used) != on.cores):
+            used != here if case.confs[on.node].threads == 1 else on.hardware.cores_of(used) !=
+            on.hardware.cores_of(here)):
         yield Fault("allocation not used", where, f"the step has {sorted(allowed)}")
     if not level or level not in on.hardware.found or n * each > len(on.cores):
         return

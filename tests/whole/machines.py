@@ -11,10 +11,11 @@ MAX_CORES, MAX_PUS = 48, 128
 
 class Drawn(NamedTuple):
     """xml; words of the NodeName line, {} for what slurmd -C says; GPUs as core lists for gres.conf, None for no
-    Cores=; and what it is, in words."""
+    Cores=; their types, "" without; and what it is, in words."""
     xml: str
     words: dict
     gpus: list
+    types: list
     what: str
 
 
@@ -289,7 +290,8 @@ class Maker:
         if how == "threads" and self.smt > 1:
             self.words = {"ThreadsPerCore": 1}
         elif how == "spec" and n > 3:
-            self.words = {"CoreSpecCount": 1} if rng.random() < 0.5 else {"CpuSpecList": 0}
+            self.words = ({"CoreSpecCount": rng.choice([1, 2])} if rng.random() < 0.5 else
+                          {"CpuSpecList": rng.choice(["0", "1", f"0,{n - 1}"])})
         elif how == "fewer" and self.packages == 1 and n > 3:
             self.words = {"CoresPerSocket": n - 1}
         self.notes += [f"{name}={value}" for name, value in self.words.items()]
@@ -307,9 +309,12 @@ class Maker:
         xml = self.text()
         told = rng.random() < 0.4 and not self.words
         gpus = [self.near(place) if told else None for place in self.gpu_places]
+        count, a = len(gpus), rng.randrange(len(gpus) + 1)
+        types = ["a"] * a + ["b"] * (count - a) if rng.random() < 0.2 else [""] * count
         what = (f"{self.packages} packages x {self.per_package} NUMA nodes x {self.l3s} L3 x {self.in_l3} cores x "
-                f"{self.smt} threads, L2 of {self.in_l2}; " + "; ".join(self.notes) + ("; Cores=" if told else ""))
-        return Drawn(xml, self.words, gpus, what)
+                f"{self.smt} threads, L2 of {self.in_l2}; " + "; ".join(self.notes) + ("; Cores=" if told else "") +
+                (f"; GPU types {''.join(types)}" if any(types) else ""))
+        return Drawn(xml, self.words, gpus, types, what)
 
 
 def draw(rng):

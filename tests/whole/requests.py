@@ -15,7 +15,6 @@ class Request:
     srun: list = field(default_factory=list)
     array: int = 0
     matrix: int = 0
-    env: dict = field(default_factory=dict)
 
     @property
     def options(self):
@@ -49,7 +48,7 @@ class Request:
         """The same without Topiary."""
         def without(words):
             return [word for word in words if not word.startswith("--topo")]
-        return Request([without(words) for words in self.components], without(self.srun), self.array, 0, self.env)
+        return Request([without(words) for words in self.components], without(self.srun), self.array)
 
 
 def draw_loads(rng, group):
@@ -78,17 +77,29 @@ def tasks_and_cpus(rng, cpus):
 
 def draw_gpus(rng, gpus, tasks):
     want = rng.randint(1, gpus)
-    forms = [f"--gres=gpu:{want}", f"--gpus={want}", f"--gpus-per-node={want}"]
+    forms = [f"--gres=gpu:{want}", f"--gpus={want}", f"--gpus-per-node={want}",
+             f"--gres=gpu:{rng.choice('ab')}:{max(1, want // 2)}"]
     if want >= tasks:
         forms += [f"--gpus-per-task={want // tasks}"] * 2
     words = [rng.choice(forms)]
-    if rng.random() < 0.1:
-        words.append(rng.choice(["--gres-flags=enforce-binding", "--gpu-bind=closest", "--cpus-per-gpu=2"]))
+    if rng.random() < 0.15:
+        words.append(rng.choice(["--gres-flags=enforce-binding", "--gpu-bind=closest", "--cpus-per-gpu=2",
+                                 "--mem-per-gpu=100", "--gres-flags=disable-binding"]))
     return words
 
 
-def draw_placement(rng):
-    """Options for the cores of the job."""
+def draw_path(rng, cores):
+    """So many cores by --topo-request."""
+    parts = rng.choice([part for part in (1, 1, 2, 4) if cores % part == 0])
+    level = rng.choice(["package", "numa", "l3"])
+    outer = "/package=1" if level != "package" and rng.random() < 0.3 else ""
+    return f"--topo-request={outer}/{level}={parts}/core={cores // parts}"
+
+
+def draw_placement(rng, cores):
+    """Options for the cores of the job, of which a node has so many."""
+    if rng.random() < 0.05:
+        return [draw_path(rng, cores)]
     words = []
     if rng.random() < 0.35:
         words.append("--topo-fit=" + rng.choices(["prefer", "require", "spread", "off"], [4, 4, 3, 2])[0])
@@ -116,6 +127,10 @@ def draw_step(rng, gpus):
         words.append("--topo-omp=auto")
     if rng.random() < 0.25:
         words.append(f"--topo-nic={rng.choice(['auto', 'one', 'local', 'all', 'one,strict', 'auto,strict'])}")
+    if rng.random() < 0.06:
+        words.append(f"--cpu-bind={rng.choice(['cores', 'threads', 'none', 'sockets', 'rank', 'ldoms'])}")
+    if rng.random() < 0.04:
+        words.append(rng.choice(["-mcyclic", "-mblock:cyclic", "-mplane=2", "-m*:fcyclic", "--exact", "--overlap"]))
     return words
 
 
@@ -128,7 +143,7 @@ def draw(rng, group, idle):
     tasks = max(tasks, nodes)
     words = [f"-n{tasks}"]
     if nodes > 1 or rng.random() < 0.5:
-        words.append(f"-N{nodes}")
+        words.append(f"-N{nodes}" if nodes == 1 or rng.random() < 0.9 else "-N1-2")
     if each > 1 or rng.random() < 0.1:
         words.append(f"-c{each}")
     if gpus and rng.random() < 0.6:
@@ -137,8 +152,10 @@ def draw(rng, group, idle):
     for chance, more in ((whole, "--exclusive"), (0.12, "-w" + ",".join(rng.sample(sorted(group), nodes))),
                          (0.06, f"--ntasks-per-node={-(-tasks // nodes)}"), (0.05, "--ntasks-per-core=1"),
                          (0.04, "--hint=nomultithread"), (0.03, "--threads-per-core=1"), (0.03, "--contiguous"),
-                         (0.02, "--overcommit"), (0.15, f"--mem={rng.choice([10, 500, 2000, 6000])}"),
-                         (0.05, f"--mem-per-cpu={rng.choice([10, 100, 300])}"), (0.02, "--spread-job")):
+                         (0.02, "--overcommit"), (0.15, f"--mem={rng.choice([0, 10, 500, 2000, 6000])}"),
+                         (0.05, f"--mem-per-cpu={rng.choice([10, 100, 300])}"), (0.02, "--spread-job"),
+                         (0.02, f"--ntasks-per-socket={rng.randint(1, 4)}"), (0.01, "--sockets-per-node=1"),
+                         (0.03, "-m" + rng.choice(["cyclic", "block:cyclic", "block:block", "plane=2"]))):
         if rng.random() < chance and not (more.startswith("--mem") and any(w.startswith("--mem") for w in words)):
             words.append(more)
     request = Request([words])
@@ -146,7 +163,7 @@ def draw(rng, group, idle):
     if kind < 0.12:
         pass      # a plain job
     else:
-        words += draw_placement(rng)
+        words += draw_placement(rng, -(-(-(-tasks // nodes) * each) // threads))
         if rng.random() < 0.75:
             request.srun = draw_step(rng, any(w.startswith(("--gres=", "--gpus")) for w in words))
         if rng.random() < 0.85:
@@ -156,7 +173,8 @@ def draw(rng, group, idle):
     if each > 1 and rng.random() < 0.8:
         request.srun.insert(0, f"-c{each}")
     if kind > 0.95 and not request.plain:
-        request.components.append([f"-n{rng.randint(1, 2)}", "-N1"])
+        request.components.append([f"-n{rng.randint(1, 2)}", "-N1", *rng.choice([
+            [], ["-c2"], ["--topo-fit=spread"], ["--topo-level=l3"], ["--topo-fit=off"], ["--gres=gpu:1"][:gpus]])])
         request.srun = [w for w in request.srun if w[:2] not in ("-n", "-c")]
         if rng.random() < 0.5:
             request.srun.insert(0, "--het-group=0,1")

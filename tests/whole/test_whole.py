@@ -103,7 +103,5 @@ def test_each_untruth_is_found(kind):
 
 
 def test_sample():
-    """Every kind of fault that is not listed as known fails: its first examples are printed, with how to see them
-    again."""
-    kinds = run.run("sample", 200)
-    assert not set(kinds) - run.known(), kinds
+    """The first examples of each kind of fault are printed, with how to see them again."""
+    assert not run.run("sample", 200)
