@@ -11,7 +11,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "bind/pages.h"
+#include "bind/memory.h"
 #include "client/claim.h"
 #include "cmd.h"
 #include "place/cores.h"

@@ -55,7 +55,7 @@ extern const char *const nics_variables[];
 void nics_describe_far(const struct nics *n, const char *value, hwloc_const_bitmap_t cpus, char *out, size_t size);
 
 /*
- * Labels of devices, "mlx5_0,mlx5_1", each with its locality to some PUs: "mlx5_0 near,mlx5_1 far" (bind/locality.h).
+ * Labels of devices, "mlx5_0,mlx5_1", each with its locality to some PUs: "mlx5_0 near,mlx5_1 far" (bind/gpu.h).
  * For --topo-report. topology: of the whole node.
  */
 void nics_describe(hwloc_topology_t topology, const struct nics *n, const char *labels, hwloc_const_bitmap_t pus,
@@ -104,5 +104,48 @@ int nics_rails(const struct nic_request *a, enum nic_kind kind, const int *chose
  * memory.
  */
 int nics_export(const struct nic_request *a, const struct bind_vars *v, struct buf *names, struct err *e);
+
+/*
+ * Distances between PUs and network devices, for nic_find.c, nic_choose.c, nic_vars.c and place_gpu.c.
+ *
+ * The innermost NUMA nodes: of memories local to the same PUs the first, and none that is local to the whole machine
+ * (memory of a GPU or an expander) where others divide it.
+ */
+struct nic_domains {
+	hwloc_obj_t *node;
+	unsigned n;
+};
+
+/* 0, or -1: memory. Free with nic_domains_free. */
+int nic_domains_find(hwloc_topology_t t, struct nic_domains *out, struct err *e);
+void nic_domains_free(struct nic_domains *d);
+
+/* The distance of each device from each NUMA node. */
+struct nic_distances {
+	const struct nics *nics;
+	struct nic_domains domains;
+	unsigned long *distance;	/* [device * domains.n + domain] */
+};
+
+/* 0, or -1: memory. Free with nic_distances_free. */
+int nic_distances_find(hwloc_topology_t t, const struct nics *n, struct nic_distances *out, struct err *e);
+void nic_distances_free(struct nic_distances *r);
+
+/* The smallest distance of a device from any of these PUs; 0: local. */
+unsigned long nic_distance(const struct nic_distances *r, unsigned device, hwloc_const_bitmap_t pus);
+
+/*
+ * The choice of devices for PSM2: Ganapathi, Gopalakrishnan, McGuire, "HPC process and optimal network device
+ * affinitization" (IEEE TMSCS 2018), algorithms 1 and 2, over a node's devices of kind NIC_PSM2. here: the PUs of the
+ * process. Called by nic_vars.c.
+ *
+ * Algorithm 1: the unit for a single rail. hfival: the user's, or negative. pick: the index of the device for a
+ * process with more than one local device (spread_hfi) or none (select_remote_hfi). The unit, or -1 where none is
+ * active.
+ */
+int psm2_unit(const struct nics *n, int hfival, hwloc_const_bitmap_t here, int pick);
+
+/* Algorithm 2: the rails, as indices, by PSM2_MULTIRAIL. Their number; 0: a single rail, as by psm2_unit. */
+int psm2_rails(const struct nics *n, int multirail, hwloc_const_bitmap_t here, hwloc_bitmap_t rails);
 
 #endif

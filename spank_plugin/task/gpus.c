@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "bind/gpu.h"
-#include "bind/gpu_own.h"
 #include "hwview/restrict.h"
 #include "options.h"
 #include "step/step.h"

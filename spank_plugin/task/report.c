@@ -13,7 +13,6 @@
 #include "base/file.h"
 #include "bind/gpu.h"
 #include "bind/memory.h"
-#include "bind/memory_nodes.h"
 #include "bind/nic.h"
 #include "hwview/machine.h"
 #include "options.h"

@@ -9,11 +9,9 @@
 
 #include "base/buf.h"
 #include "base/printable.h"
-#include "bind/huge.h"
 #include "bind/memory.h"
-#include "bind/memory_nodes.h"
 #include "bind/nic.h"
-#include "bind/omp.h"
+#include "bind/vars.h"
 #include "hwview/image.h"
 #include "hwview/machine.h"
 #include "hwview/restrict.h"

@@ -2,7 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <string.h>
 
-#include "bind/pages.h"
+#include "bind/memory.h"
 #include "bind/request.h"
 #include "table.h"
 

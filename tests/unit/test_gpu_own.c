@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bind/gpu_own.h"
+#include "bind/gpu.h"
 #include "hwview/image.h"
 #include "table.h"
 

@@ -11,9 +11,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "bind/huge.h"
 #include "bind/memory.h"
-#include "bind/memory_nodes.h"
+#include "bind/vars.h"
 #include "hwview/machine.h"
 #include "odd_machine.h"
 #include "table.h"

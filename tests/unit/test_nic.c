@@ -9,8 +9,6 @@
 #include "base/file.h"
 #include "bind/gpu.h"
 #include "bind/nic.h"
-#include "bind/nic_psm2.h"
-#include "bind/nic_distance.h"
 #include "table.h"
 #include "hwview/image.h"
 #include "hwview/machine.h"

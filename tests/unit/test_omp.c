@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bind/omp.h"
+#include "bind/vars.h"
 #include "table.h"
 
 /* A task's environment: what the user has, and what was set, in order. */

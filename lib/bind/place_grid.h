@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_BIND_PU_TREE_H
-#define TOPIARY_BIND_PU_TREE_H
+#ifndef TOPIARY_BIND_PLACE_GRID_H
+#define TOPIARY_BIND_PLACE_GRID_H
 
 #include <hwloc.h>
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include "bind/request.h"
 
 /*
- * A topology as ranges of its PUs, numbered from 0 in tree order. For place.c, place_grid.c, place_mem.c and
+ * A topology as ranges of its PUs, numbered from 0 in tree order. For place.c, place_grid.c and
  * place_gpu.c.
  */
 struct pu_range {
@@ -65,7 +65,7 @@ static inline unsigned pu_range_size(struct pu_range r)
  */
 struct pu_range pu_range_share(unsigned n, unsigned k, unsigned i);
 
-/* The policies, called by place.c; place_mem falls back to place_grid. Arguments as for place_tasks. */
+/* compact and scatter, and what mem falls back to. Arguments as for place_tasks. */
 int place_grid(const struct pu_tree *p, const struct bind_request *r, unsigned ntasks, unsigned cpus,
 	hwloc_bitmap_t *masks, struct err *e);
 /*
@@ -74,6 +74,5 @@ int place_grid(const struct pu_tree *p, const struct bind_request *r, unsigned n
  */
 int place_slots(const struct pu_tree *p, unsigned ntasks, unsigned cpus, hwloc_bitmap_t **slots, unsigned *n,
 	struct err *e);
-int place_mem(const struct pu_tree *p, unsigned ntasks, unsigned cpus, hwloc_bitmap_t *masks, struct err *e);
 
 #endif
