@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "node_shape.h"
-#include "score/score_cost.h"
+#include "score/score_tree.h"
 
 /*
  * The verdict of the job that slurmctld is about to start. Kept until then, because the record of an array task is

@@ -10,6 +10,7 @@
 /* Of 16 devices that are all near different cores there are more sets; then the last ones are left out. */
 #define TRIES 1024u
 #define AREAS_MAX (2 * DEVICE_SHARES_MAX)
+#define LACKS_CORES (UINT64_C(1) << 63)
 
 struct search {
 	const struct device_groups *g;
@@ -21,7 +22,7 @@ struct search {
 		unsigned cores;
 	} areas[AREAS_MAX];
 	unsigned nareas, n;
-	uint64_t rank[DEVICE_SHARES_MAX];	/* of each set; the lower, the better */
+	uint64_t rank[DEVICE_SHARES_MAX];	/* of each set; the lower, the better. LACKS_CORES: near too few */
 	struct device_set *out;
 };
 
@@ -75,11 +76,6 @@ static unsigned area_of(const struct search *s, uint32_t groups)
 	return groups & (groups - 1) ? UINT_MAX : 0;
 }
 
-static bool lacks_cores(uint64_t rank)
-{
-	return rank >> 63;
-}
-
 /* A task for each group is whole there; fewer tasks have cores near several. */
 static void set_add(struct search *s, uint32_t groups)
 {
@@ -97,7 +93,7 @@ static void set_add(struct search *s, uint32_t groups)
 	}
 	rank = (uint64_t) unserved << 32 | area_of(s, groups);
 	if (room < s->need->cores)
-		rank = UINT64_C(1) << 63 | (uint64_t) (s->need->cores - room) << 32 | area_of(s, groups);
+		rank = LACKS_CORES | (uint64_t) (s->need->cores - room) << 32 | area_of(s, groups);
 	while (at && s->rank[at - 1] > rank)
 		at--;
 	if (at == DEVICE_SHARES_MAX)
@@ -134,7 +130,7 @@ unsigned device_choice_sets(const struct shape *shape, const struct device_group
 	if (want > 1)
 		areas_read(&s, shape);
 	sets_add(&s, 0, 0, 0, 0);
-	while (s.n > 1 && lacks_cores(s.rank[s.n - 1]))
+	while (s.n > 1 && s.rank[s.n - 1] & LACKS_CORES)
 		s.n--;
 	return s.n;
 }
@@ -301,4 +297,64 @@ bool device_choice_improve(const struct device_list *l, const uint64_t *mine, bo
 		return false;
 	memcpy(chosen, other, l->n * sizeof(*chosen));
 	return true;
+}
+
+/* --- the cores of a job by its devices --- */
+
+unsigned device_share_limits(const struct shape *shape, const uint64_t *free_cores, const struct score_need *need,
+			     const struct device_share *shares, unsigned n, struct score_limit *out)
+{
+	struct score_task task = score_task_of(need);
+	unsigned count = score_task_room(task, need->cores), all = 0, given = 0, room[DEVICE_SHARES_MAX];
+
+	if (n < 2 || n > DEVICE_SHARES_MAX || need->nlimits || (need->path && need->path->steps))
+		return 0;
+	/* Fewer tasks than sets have cores near several. */
+	if (count < n) {
+		task = (struct score_task){ 1, 1 };
+		count = need->cores;
+	}
+	if (score_task_span(task, count) != need->cores)
+		return 0;
+	for (unsigned i = 0; i < n; i++) {
+		const struct device_share *s = &shares[i];
+		unsigned cores = 0;
+		size_t d = 0;
+
+		while (d < shape->ndomains && (shape->domains[d].first != s->first ||
+					       shape->domains[d].cores != s->cores))
+			d++;
+		if (d == shape->ndomains || s->cores < 2)
+			return 0;
+		for (unsigned c = s->first; c < s->first + s->cores; c++)
+			cores += core_set_has(free_cores, c);
+		all += room[i] = score_task_room(task, cores);
+		out[i] = (struct score_limit){ s->first, s->cores, 0 };
+	}
+	if (all < count)
+		return 0;
+	/*
+	 * The next task or core goes to a set without any, then by the highest quotient (D'Hondt's method), to a set
+	 * with one device and no task before one with four devices and one.
+	 */
+	for (unsigned left = count; left; left--) {
+		unsigned best = n;
+
+		for (unsigned i = 0; i < n; i++) {
+			if (out[i].most >= room[i])
+				continue;
+			if (best == n || (!out[i].most && out[best].most) ||
+			    (!out[i].most == !out[best].most && (uint64_t) shares[i].devices * (out[best].most + 1) >
+								(uint64_t) shares[best].devices * (out[i].most + 1)))
+				best = i;
+		}
+		out[best].most++;
+	}
+	/* Tasks that share a core with the next one have more cores in one set and fewer in the next. */
+	for (unsigned i = 0, tasks = 0; i < n; i++) {
+		tasks += out[i].most;
+		out[i].most = score_task_span(task, tasks) - given;
+		given += out[i].most;
+	}
+	return n;
 }

@@ -32,28 +32,16 @@ static struct numa_state state_of(const struct shape *s, const struct numa_memor
 	return n;
 }
 
-static unsigned free_in(const struct shape_domain *d, const uint64_t *free_cores)
-{
-	unsigned n = 0;
-
-	for (unsigned c = d->first; c < d->first + d->cores; c++)
-		n += core_set_has(free_cores, c);
-	return n;
-}
-
-/* Whether any NUMA node could hold all of it, whatever cores the jobs have: most nodes, most of the time. */
-static bool is_plenty(const struct shape *s, const struct numa_memory *m, uint64_t normal)
-{
-	return m->wanted + m->held <= (unsigned __int128) normal * s->numas.least / s->numas.all;
-}
-
 unsigned numa_memory_limits(const struct shape *shape, const struct numa_memory *m, unsigned cores,
 			    const uint64_t *free_cores, struct score_limit *out, unsigned room)
 {
 	uint64_t left = 0, excess = 0, normal = normal_memory(shape, m);
 	unsigned n = 0;
 
-	if (!m->wanted || !shape->numas.count || is_plenty(shape, m, normal))
+	if (!m->wanted || !shape->numas.count)
+		return 0;
+	/* Any NUMA node could hold all of it, whatever cores the jobs have: most nodes, most of the time. */
+	if (m->wanted + m->held <= (unsigned __int128) normal * shape->numas.least / shape->numas.all)
 		return 0;
 	for (unsigned i = 0; i < shape->numas.count; i++) {
 		struct numa_state s = state_of(shape, m, normal, i);
@@ -64,11 +52,14 @@ unsigned numa_memory_limits(const struct shape *shape, const struct numa_memory 
 	for (unsigned i = 0; i < shape->numas.count && n < room; i++) {
 		struct numa_state s = state_of(shape, m, normal, i);
 		uint64_t own = s.has > s.used ? s.has - s.used : 0, fit;
+		unsigned free = 0;
 
 		if (excess)
 			own = left > excess ? (unsigned __int128) own * (left - excess) / left : 0;
 		fit = (unsigned __int128) own * cores / (m->wanted * NUMA_MEMORY_UNIT);
-		if (fit < cores && fit < free_in(s.domain, free_cores))
+		for (unsigned c = s.domain->first; fit < cores && c < s.domain->first + s.domain->cores; c++)
+			free += core_set_has(free_cores, c);
+		if (fit < cores && fit < free)
 			out[n++] = (struct score_limit){ s.domain->first, s.domain->cores, fit };
 	}
 	return n;

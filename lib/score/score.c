@@ -5,7 +5,192 @@
 #include <string.h>
 
 #include "score/score_plan.h"
-#include "score/score_spread.h"
+
+/* --- FIT_SPREAD, as described at score_pick --- */
+
+struct spread {
+	const struct score_tree *tree;
+	struct score_arena *arena;
+	struct seat {		/* a domain of the cover, for tasks */
+		unsigned part, core;	/* core: of a run, the core itself */
+		unsigned have, room;	/* cores; tasks that fit on these */
+		unsigned tasks;
+	} *seats;
+	unsigned nseats;
+	unsigned *tasks;	/* by part */
+};
+
+/* Reduces the rooms of the seats inside a part to what the part can have, the largest and last first. */
+static void rooms_limit(struct spread *s, unsigned part)
+{
+	const struct score_part *p = &s->tree->parts[part];
+	unsigned most = p->can / s->tree->task_cores;
+
+	for (;;) {
+		struct seat *largest = NULL;
+		unsigned rooms = 0;
+
+		for (struct seat *seat = s->seats; seat < s->seats + s->nseats; seat++) {
+			if (seat->part <= part || seat->part >= p->next)
+				continue;
+			rooms += seat->room;
+			if (!largest || seat->room >= largest->room)
+				largest = seat;
+		}
+		if (rooms <= most)
+			return;
+		largest->room--;
+	}
+}
+
+static int spread_init(struct spread *s)
+{
+	const struct score_tree *t = s->tree;
+
+	s->seats = score_arena_get(s->arena, t->have * sizeof(*s->seats));
+	s->tasks = score_arena_get(s->arena, t->nparts * sizeof(*s->tasks));
+	if (!s->seats || !s->tasks)
+		return -1;
+	memset(s->tasks, 0, t->nparts * sizeof(*s->tasks));
+	for (unsigned i = 0; i < t->nparts; i++) {
+		const struct score_part *part = &t->parts[i];
+
+		if (!(part->counts & BIT(t->wanted)))
+			continue;
+		if (part->kids)
+			s->seats[s->nseats++] = (struct seat){ .part = i, .have = part->have,
+				.room = part->can / t->task_cores };
+		for (unsigned c = part->first; !part->kids && c < part->first + part->cores; c++)
+			if (core_set_has(t->free_cores, c))
+				s->seats[s->nseats++] = (struct seat){ .part = i, .core = c, .have = 1,
+					.room = 1 / t->task_cores };
+	}
+	for (unsigned i = t->nparts; t->limited && i-- > 0;)
+		if (t->parts[i].kids && t->parts[i].can < t->parts[i].have)
+			rooms_limit(s, i);
+	return 0;
+}
+
+static void seat_assign(struct spread *s, struct seat *seat)
+{
+	seat->tasks++;
+	for (int p = seat->part; p >= 0; p = s->tree->parts[p].parent)
+		s->tasks[p]++;
+}
+
+/* The numbers of tasks in the package, die, NUMA node and L3 around a seat, as one comparable number. */
+static uint64_t seat_crowd(const struct spread *s, const struct seat *seat)
+{
+	uint64_t crowd = seat->tasks * UINT64_C(0x0001000100010001);
+
+	for (int p = s->tree->parts[seat->part].parent; p >= 0; p = s->tree->parts[p].parent)
+		for (int l = LEVEL_PACKAGE; l <= LEVEL_L3; l++)
+			if (s->tree->parts[p].counts & BIT(l))
+				crowd += (uint64_t) (s->tasks[p] - seat->tasks) << 16 * (LEVEL_L3 - l);
+	return crowd;
+}
+
+/*
+ * Assigns round by round one more task to each domain, to minimise the most in one domain. Returns that number, or 0.
+ */
+static unsigned assign_tasks(struct spread *s, unsigned tasks)
+{
+	struct seat *end = s->seats + s->nseats;
+
+	for (unsigned round = 0;; round++) {
+		unsigned seats = 0;		/* with room for one more task */
+
+		for (struct seat *seat = s->seats; seat < end; seat++)
+			seats += seat->room > round;
+		if (!tasks)
+			return round;
+		if (!seats)
+			return 0;
+		for (struct seat *seat = s->seats; seats <= tasks && seat < end; seat++)
+			if (seat->room > round)
+				seat_assign(s, seat);
+		if (seats <= tasks) {
+			tasks -= seats;
+			continue;
+		}
+		/* The last round: more free cores come before fewer, and then less crowded domains. */
+		while (tasks--) {
+			struct seat *best = NULL;
+
+			for (struct seat *seat = s->seats; seat < end; seat++)
+				if (seat->room > round && seat->tasks <= round &&
+				    (!best || seat->have > best->have ||
+				     (seat->have == best->have && seat_crowd(s, seat) < seat_crowd(s, best))))
+					best = seat;
+			seat_assign(s, best);
+		}
+		return round + 1;
+	}
+}
+
+static int seats_mark(const struct spread *s, uint64_t *chosen)
+{
+	const struct score_tree *t = s->tree;
+
+	for (const struct seat *seat = s->seats; seat < s->seats + s->nseats; seat++) {
+		struct score_step step = { .cover = LEVEL_CORE, .count = seat->tasks * t->task_cores, .cores = 1 };
+		const struct score_plan *plan;
+
+		if (!seat->tasks)
+			continue;
+		if (!t->parts[seat->part].kids) {
+			core_set_add(chosen, seat->core);
+			continue;
+		}
+		if (!(plan = score_plan_make(t, seat->part, &step, s->arena)))
+			return -1;
+		score_plan_mark(t, plan, step.count, chosen);
+	}
+	return 0;
+}
+
+/* The cost of the chosen cores; left over counts the cores of a domain that others hold. */
+static int chosen_cost(const struct spread *s, const uint64_t *chosen, struct score_cost *cost)
+{
+	const struct score_tree *t = s->tree;
+	const uint16_t *before = score_count_before(chosen, t->shape->cores, s->arena);
+
+	if (!before)
+		return -1;
+	*cost = (struct score_cost){0};
+	for (const struct score_part *part = t->parts; part < t->parts + t->nparts; part++) {
+		unsigned taken = before[part->first + part->cores] - before[part->first];
+
+		if (part->kids)
+			score_domain_add(t, part, taken, part->cores - part->have, cost);
+		else
+			score_run_add(t, part, taken, cost);
+	}
+	score_finish(t, before[t->shape->cores], cost);
+	return 0;
+}
+
+/* Into chosen[], which is empty. 0; 1 when the tasks do not all fit as a whole; -1 when memory is short. */
+static int pick_spread(const struct score_tree *t, const struct score_need *need, uint64_t *chosen,
+		       struct score_cost *cost, struct score_arena *arena)
+{
+	struct spread s = { .tree = t, .arena = arena };
+	unsigned most;
+
+	if (need->cores % t->task_cores)
+		return 1;
+	if (spread_init(&s))
+		return -1;
+	if (!(most = assign_tasks(&s, need->cores / t->task_cores)))
+		return 1;
+	if (seats_mark(&s, chosen) || chosen_cost(&s, chosen, cost))
+		return -1;
+	cost_set(cost, SCORE_BEYOND, LEVEL_NODE, most - 1);
+	cost_set(cost, SCORE_LEFT, LEVEL_NODE, t->shape->cores - t->have);
+	return 0;
+}
+
+/* --- FIT_PREFER and FIT_REQUIRE --- */
 
 /* The steps of a path, or the one of a job without: 1 when the shape cannot have them. */
 static int steps_of(const struct score_tree *t, const struct score_need *need, struct score_step *steps)
@@ -50,14 +235,6 @@ static int pick_least(const struct score_tree *t, const struct score_need *need,
 	return 0;
 }
 
-static int pick_spread(const struct score_tree *t, const struct score_need *need, uint64_t *chosen,
-		       struct score_cost *cost, struct score_arena *arena)
-{
-	if (need->cores % t->task_cores)
-		return 1;
-	return score_spread(t, need->cores / t->task_cores, chosen, cost, arena);
-}
-
 void score_keep_kind(const struct shape *shape, unsigned kind, uint64_t *cores)
 {
 	for (unsigned c = 0; c < shape->cores; c++)
@@ -87,8 +264,8 @@ static const uint64_t *cores_of_kind(const struct shape *shape, const uint64_t *
 	return cores;
 }
 
-static int placement_pick(const struct shape *shape, const uint64_t *free_cores, const struct score_need *need,
-			  uint64_t *chosen, struct score_cost *cost, struct score_arena *arena)
+static int pick(const struct shape *shape, const uint64_t *free_cores, const struct score_need *need, uint64_t *chosen,
+		struct score_cost *cost, struct score_arena *arena)
 {
 	size_t bytes = core_set_words(shape->cores) * sizeof(*chosen);
 	bool spread = need->fit == FIT_SPREAD;
@@ -120,7 +297,7 @@ int score_pick(const struct shape *shape, const uint64_t *free_cores, const stru
 	int rc = -1;
 
 	if (shape->cores <= SCORE_MAX_CORES)
-		rc = placement_pick(shape, free_cores, need, chosen, cost, &arena);
+		rc = pick(shape, free_cores, need, chosen, cost, &arena);
 	score_arena_free(&arena);
 	return rc;
 }

@@ -3,6 +3,7 @@
 #include "score/score_plan.h"
 
 #include <limits.h>
+#include <stdlib.h>
 
 struct planner {
 	const struct score_tree *tree;
@@ -110,30 +111,21 @@ static unsigned best_split(const struct score_plan *a, const struct score_plan *
 	return best;
 }
 
-static struct score_plan *plan_both(struct planner *p, const struct plan_bounds *bounds, const struct score_plan *a,
-				    const struct score_plan *b)
+/* The next `count` parts, divided into halves, so that tables are small. */
+static struct score_plan *plan_parts(struct planner *p, const struct plan_bounds *bounds, unsigned count)
 {
-	struct score_plan *plan = plan_new(p, bounds, a->have + b->have);
+	struct score_plan *a, *b, *plan;
 
-	if (!plan)
+	if (count == 1)
+		return plan_part(p, bounds);
+	if (!(a = plan_parts(p, bounds, count - count / 2)) || !(b = plan_parts(p, bounds, count / 2)) ||
+	    !(plan = plan_new(p, bounds, a->have + b->have)))
 		return NULL;
 	for (unsigned n = plan->least; n <= plan->most; n++)
 		best_split(a, b, n, &plan->cost[n - plan->least]);
 	plan->first = a;
 	plan->second = b;
 	return plan;
-}
-
-/* The next `count` parts, divided into halves, so that tables are small. */
-static struct score_plan *plan_parts(struct planner *p, const struct plan_bounds *bounds, unsigned count)
-{
-	struct score_plan *a, *b;
-
-	if (count == 1)
-		return plan_part(p, bounds);
-	if (!(a = plan_parts(p, bounds, count - count / 2)) || !(b = plan_parts(p, bounds, count / 2)))
-		return NULL;
-	return plan_both(p, bounds, a, b);
 }
 
 static struct score_plan *plan_part(struct planner *p, const struct plan_bounds *bounds)
@@ -181,16 +173,6 @@ const struct score_cost *score_plan_cost(const struct score_plan *plan, unsigned
 	return n < plan->least || n > plan->most ? NULL : &plan->cost[n - plan->least];
 }
 
-static void run_mark(const struct score_tree *t, unsigned run, unsigned n, uint64_t *chosen)
-{
-	for (unsigned c = t->parts[run].first; n; c++) {
-		if (!core_set_has(t->free_cores, c))
-			continue;
-		core_set_add(chosen, c);
-		n--;
-	}
-}
-
 void score_plan_mark(const struct score_tree *t, const struct score_plan *plan, unsigned n, uint64_t *chosen)
 {
 	struct score_cost cost;
@@ -199,7 +181,11 @@ void score_plan_mark(const struct score_tree *t, const struct score_plan *plan, 
 	if (!n)
 		return;
 	if (!plan->first) {
-		run_mark(t, plan->run, n, chosen);
+		for (unsigned c = t->parts[plan->run].first; n; c++)
+			if (core_set_has(t->free_cores, c)) {
+				core_set_add(chosen, c);
+				n--;
+			}
 	} else if (!plan->second) {
 		score_plan_mark(t, plan->first, plan->each, chosen);
 	} else {
@@ -207,4 +193,47 @@ void score_plan_mark(const struct score_tree *t, const struct score_plan *plan, 
 		score_plan_mark(t, plan->first, split, chosen);
 		score_plan_mark(t, plan->second, n - split, chosen);
 	}
+}
+
+struct score_table {
+	unsigned have;
+	struct score_cost cost[];	/* of 1 .. have cores */
+};
+
+struct score_table *score_table_new(const struct shape *shape, const uint64_t *free_cores,
+				    const struct score_need *need)
+{
+	const struct score_plan *plan = NULL;
+	struct score_table *table = NULL;
+	struct score_arena arena = {0};
+	struct score_tree t;
+
+	if (shape->cores > SCORE_MAX_CORES)
+		return NULL;
+	if (!score_tree_init(&t, shape, free_cores, need, need->level, &arena) &&
+	    (!t.have || (plan = score_plan_all(&t, &arena))) &&
+	    (table = malloc(sizeof(*table) + t.have * sizeof(*table->cost)))) {
+		table->have = t.have;
+		for (unsigned k = 1; k <= t.have; k++) {
+			table->cost[k - 1] = *score_plan_cost(plan, k);
+			score_finish(&t, k, &table->cost[k - 1]);
+		}
+	}
+	score_arena_free(&arena);
+	return table;
+}
+
+void score_table_free(struct score_table *t)
+{
+	free(t);
+}
+
+size_t score_table_bytes(const struct score_table *t)
+{
+	return sizeof(*t) + t->have * sizeof(*t->cost);
+}
+
+const struct score_cost *score_table_cost(const struct score_table *t, unsigned k)
+{
+	return k && k <= t->have ? &t->cost[k - 1] : NULL;
 }

@@ -3,7 +3,7 @@
 #ifndef TOPIARY_SCORE_SCORE_PLAN_H
 #define TOPIARY_SCORE_SCORE_PLAN_H
 
-#include "score/score_kind.h"
+#include "score/score_tree.h"
 
 /*
  * The least costs of choosing from a part, for every number that it can provide. Costs of parts add up and compare as

@@ -1,9 +1,139 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "score/score_kind.h"
+#include "score/score_tree.h"
 
-#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define BLOCK ((size_t) 64 << 10)	/* enough for a node of 128 cores */
+
+struct score_block {
+	struct score_block *next;
+	size_t bytes;
+};
+
+void *score_arena_get(struct score_arena *a, size_t bytes)
+{
+	char *got;
+
+	bytes = (bytes + 7) & ~(size_t) 7;
+	if (bytes > a->room) {
+		size_t twice = a->blocks ? 2 * a->blocks->bytes : BLOCK, size = twice > bytes ? twice : bytes;
+		struct score_block *b = malloc(sizeof(*b) + size);
+
+		if (!b)
+			return NULL;
+		*b = (struct score_block){ .next = a->blocks, .bytes = size };
+		a->blocks = b;
+		a->at = (char *) (b + 1);
+		a->room = size;
+	}
+	got = a->at;
+	a->at += bytes;
+	a->room -= bytes;
+	return got;
+}
+
+void score_arena_free(struct score_arena *a)
+{
+	while (a->blocks) {
+		struct score_block *b = a->blocks;
+
+		a->blocks = b->next;
+		free(b);
+	}
+	a->at = NULL;
+	a->room = 0;
+}
+
+/*	  node  package  die  numa  l3  l2 */
+const signed char score_field[SCORE_ROWS][LEVEL_CORE] = {
+	[SCORE_BEYOND]	= {  0,  0,  0,  0,  0,  0 },
+	[SCORE_CUTS]	= { -1, -1, -1,  1,  2, -1 },
+	[SCORE_TOUCHED]	= { -1,  3,  4,  5,  6,  7 },
+	[SCORE_OPEN]	= { -1,  8,  9, 10, 11, 12 },
+	[SCORE_BROKEN]	= { -1, 13, 14, 15, 16, 17 },
+	[SCORE_LEFT]	= { 23, 18, 19, 20, 21, 22 },
+};
+
+static unsigned field_get(const struct score_cost *c, int field)
+{
+	return c->word[field / 4] >> (48 - field % 4 * 16) & 0xffff;
+}
+
+int score_compare(const struct score_cost *a, const struct score_cost *b)
+{
+	for (int w = 0; w < SCORE_WORDS; w++)
+		if (a->word[w] != b->word[w])
+			return a->word[w] < b->word[w] ? -1 : 1;
+	return 0;
+}
+
+int score_differ(const struct score_cost *a, const struct score_cost *b, enum score_row *row, enum level *level)
+{
+	int first = 4 * SCORE_WORDS;
+
+	for (int r = 0; r < SCORE_ROWS; r++)
+		for (int l = LEVEL_NODE; l < LEVEL_CORE; l++) {
+			int field = score_field[r][l];
+
+			if (field < 0 || field >= first || field_get(a, field) == field_get(b, field))
+				continue;
+			first = field;
+			*row = r;
+			*level = l;
+		}
+	return score_compare(a, b);
+}
+
+unsigned score_count(const struct score_cost *c, enum score_row row, enum level level)
+{
+	int field = row < SCORE_ROWS && level < LEVEL_CORE ? score_field[row][level] : -1;
+
+	return field < 0 ? 0 : field_get(c, field);
+}
+
+void cost_set(struct score_cost *c, enum score_row row, enum level level, unsigned n)
+{
+	cost_count(c, row, level, (uint64_t) n - score_count(c, row, level));
+}
+
+/* Shapes have few kinds of parts, and the next part mostly has one of the last kinds. NULL when memory is short. */
+static const struct score_kind *kind_of(struct score_tree *t, unsigned counts, struct score_arena *arena)
+{
+	struct score_kind *kind = t->kinds;
+
+	while (kind && kind->counts != counts)
+		kind = kind->next;
+	if (kind || !(kind = score_arena_get(arena, sizeof(*kind))))
+		return kind;
+	*kind = (struct score_kind){ .next = t->kinds, .counts = counts };
+	for (int l = LEVEL_PACKAGE; l < LEVEL_CORE; l++) {
+		if (!(counts & BIT(l)))
+			continue;
+		cost_count(&kind->all, SCORE_TOUCHED, l, 1);
+		cost_count(&kind->some, SCORE_OPEN, l, 1);
+		cost_count(&kind->intact, SCORE_BROKEN, l, 1);
+		cost_count(&kind->left, SCORE_LEFT, l, 1);
+		if (t->cuts && (l == LEVEL_NUMA || l == LEVEL_L3))
+			cost_count(&kind->piece, SCORE_CUTS, l, 1);
+	}
+	if (t->wanted != LEVEL_NODE && counts & BIT(t->wanted))
+		cost_count(&kind->all, SCORE_BEYOND, LEVEL_NODE, 1);
+	cost_add(&kind->some, &kind->all);
+	cost_add(&kind->intact, &kind->some);
+	return t->kinds = kind;
+}
+
+void score_finish(const struct score_tree *t, unsigned k, struct score_cost *cost)
+{
+	if (t->wanted != LEVEL_NODE)
+		cost_set(cost, SCORE_BEYOND, LEVEL_NODE, score_count(cost, SCORE_BEYOND, LEVEL_NODE) - 1);
+	/* The parts have counted pieces: one for each task and one more for each cut. */
+	for (int l = LEVEL_NUMA; t->cuts && l <= LEVEL_L3; l++)
+		cost_set(cost, SCORE_CUTS, l, score_count(cost, SCORE_CUTS, l) - score_pieces(t, k));
+	cost_count(cost, SCORE_LEFT, LEVEL_NODE, t->have - k);
+}
 
 #define LEVELS (BIT(LEVEL_CORE) - BIT(LEVEL_PACKAGE))
 #define COVERS (BIT(COVER_COUNT) - 1)
@@ -27,16 +157,12 @@ static const struct {
 
 #define ROWS (sizeof(covers) / sizeof(covers[0]))
 
-/* State while a tree is built. For each domain of the shape: */
-struct growth {
-	struct score_tree *tree;
-	struct sprout {
-		unsigned inside;	/* levels inside it */
-		unsigned around;	/* levels that count, its own and those around it */
-		unsigned within;	/* covers */
-		int part;
-	} *sprouts;
-	uint16_t *before;
+/* Of each domain of the shape, while the tree is built. */
+struct domain_state {
+	unsigned inside;	/* levels inside it */
+	unsigned around;	/* levels that count, its own and those around it */
+	unsigned within;	/* covers */
+	int part;
 };
 
 uint16_t *score_count_before(const uint64_t *set, unsigned cores, struct score_arena *arena)
@@ -54,27 +180,17 @@ uint16_t *score_count_before(const uint64_t *set, unsigned cores, struct score_a
 	return before;
 }
 
-static void levels_inside(struct growth *g)
-{
-	const struct shape *s = g->tree->shape;
-
-	memset(g->sprouts, 0, s->ndomains * sizeof(*g->sprouts));
-	for (size_t d = s->ndomains - 1; d > 0; d--)
-		g->sprouts[s->domains[d].parent].inside |= g->sprouts[d].inside | BIT(s->domains[d].level);
-	g->tree->levels = g->sprouts[0].inside & LEVELS;
-}
-
 /*
  * The covers that a domain belongs to. Either it has the level, with nothing of that level inside; or it lacks the
  * level, as does everything around and inside it, and it belongs to the other cover or, as the outermost that lacks the
  * level, is inside a domain of that.
  */
-static unsigned covers_of(struct growth *g, size_t d)
+static unsigned covers_of(const struct shape *shape, size_t d, struct domain_state *states)
 {
-	static const struct sprout none = { .inside = LEVELS };
-	const struct shape_domain *at = &g->tree->shape->domains[d];
-	const struct sprout *parent = d ? &g->sprouts[at->parent] : &none;
-	struct sprout *s = &g->sprouts[d];
+	static const struct domain_state none = { .inside = LEVELS };
+	const struct shape_domain *at = &shape->domains[d];
+	const struct domain_state *parent = d ? &states[at->parent] : &none;
+	struct domain_state *s = &states[d];
 	unsigned counts = d ? 0 : BIT(LEVEL_NODE), has = BIT(at->level) & ~s->inside, lacks, outermost;
 
 	s->around = parent->around | has;
@@ -91,74 +207,62 @@ static unsigned covers_of(struct growth *g, size_t d)
 	return counts;
 }
 
-static struct score_part *part_add(struct growth *g, int domain)
+/* parent: -1 for the node. */
+static struct score_part *part_add(struct score_tree *t, int parent)
 {
-	struct score_tree *t = g->tree;
 	struct score_part *part = &t->parts[t->nparts++];
 
-	*part = (struct score_part){ .next = t->nparts, .parent = domain < 0 ? -1 : g->sprouts[domain].part };
-	if (part->parent >= 0)
-		t->parts[part->parent].kids++;
+	*part = (struct score_part){ .next = t->nparts, .parent = parent };
+	if (parent >= 0)
+		t->parts[parent].kids++;
 	return part;
 }
 
-static void domain_add(struct growth *g, size_t d)
+/*
+ * A domain with a single core counts as that core. Adjacent such cores in a domain cost the same: they form a run.
+ * before: as score_count_before of the free cores.
+ */
+static void parts_add(struct score_tree *t, struct domain_state *states, const uint16_t *before)
 {
-	const struct shape_domain *at = &g->tree->shape->domains[d];
-	unsigned counts = covers_of(g, d), have = g->before[at->first + at->cores] - g->before[at->first];
+	const struct shape *s = t->shape;
 	struct score_part *part;
-
-	if (!have)
-		return;
-	g->sprouts[d].part = g->tree->nparts;
-	part = part_add(g, at->parent);
-	part->first = at->first;
-	part->cores = at->cores;
-	part->have = part->can = have;
-	part->counts = counts;
-	part->within = g->sprouts[d].within;
-}
-
-/* A domain with a single core counts as that core. Adjacent such cores in a domain cost the same: they form a run. */
-static void core_add(struct growth *g, unsigned core, int parent)
-{
-	struct score_tree *t = g->tree;
-	struct score_part *last = t->nparts ? &t->parts[t->nparts - 1] : NULL;
-
-	if (!core_set_has(t->free_cores, core))
-		return;
-	if (!last || last->kids || last->parent != g->sprouts[parent].part) {
-		last = part_add(g, parent);
-		last->first = core;
-		last->counts = COVERS & ~(parent < 0 ? 0 : g->sprouts[parent].within);
-		last->within = COVERS;
-	}
-	last->cores = core + 1 - last->first;
-	last->have++;
-	last->can++;
-}
-
-static void tree_grow(struct growth *g)
-{
-	const struct shape *s = g->tree->shape;
 	unsigned done = 0;	/* cores already counted: domains inside them are skipped */
 
 	for (size_t d = 0; d < s->ndomains; d++) {
 		const struct shape_domain *at = &s->domains[d];
+		const struct domain_state *around = at->parent < 0 ? NULL : &states[at->parent];
+		unsigned have = before[at->first + at->cores] - before[at->first];
 
 		if (at->first < done)
 			continue;
 		if (at->cores > 1) {
-			domain_add(g, d);
+			unsigned counts = covers_of(s, d, states);
+
+			if (!have)
+				continue;
+			states[d].part = t->nparts;
+			part = part_add(t, around ? around->part : -1);
+			part->first = at->first;
+			part->cores = at->cores;
+			part->have = part->can = have;
+			part->counts = counts;
+			part->within = states[d].within;
 			continue;
 		}
-		core_add(g, at->first, at->parent);
 		done = at->first + 1;
+		if (!have)
+			continue;
+		part = t->nparts ? &t->parts[t->nparts - 1] : NULL;
+		if (!part || part->kids || part->parent != (around ? around->part : -1)) {
+			part = part_add(t, around ? around->part : -1);
+			part->first = at->first;
+			part->counts = COVERS & ~(around ? around->within : 0);
+			part->within = COVERS;
+		}
+		part->cores = done - part->first;
+		part->have++;
+		part->can++;
 	}
-}
-
-static void parts_link(struct score_tree *t)
-{
 	for (unsigned i = t->nparts; i-- > 1;) {
 		unsigned *next = &t->parts[t->parts[i].parent].next;
 
@@ -167,52 +271,34 @@ static void parts_link(struct score_tree *t)
 	}
 }
 
-static unsigned cover_wanted(enum level level)
-{
-	switch (level) {
-	case LEVEL_PACKAGE:
-	case LEVEL_DIE:
-	case LEVEL_NUMA:
-		return level;
-	case LEVEL_L3:
-		return COVER_WITHIN_L3;
-	case LEVEL_L2:
-		return COVER_WITHIN_L2;
-	default:
-		return LEVEL_NODE;
-	}
-}
-
 int score_tree_init(struct score_tree *t, const struct shape *shape, const uint64_t *free_cores,
 		    const struct score_need *need, enum level level, struct score_arena *arena)
 {
 	struct score_task task = score_task_of(need);
-	struct growth g = { .tree = t };
+	struct domain_state *states = score_arena_get(arena, shape->ndomains * sizeof(*states));
+	uint16_t *before = score_count_before(free_cores, shape->cores, arena);
 
 	*t = (struct score_tree){
 		.shape = shape, .free_cores = free_cores, .task_cores = need->task_cores ? need->task_cores : 1,
 		.task = task, .cuts = task.core_cpus % task.cpus,
-		.wanted = cover_wanted(level), .parts = score_arena_get(arena, shape->ndomains * sizeof(*t->parts)),
+		.wanted = level == LEVEL_L3 ? COVER_WITHIN_L3 : level == LEVEL_L2 ? COVER_WITHIN_L2 :
+			level < LEVEL_L3 ? level : LEVEL_NODE,
+		.parts = score_arena_get(arena, shape->ndomains * sizeof(*t->parts)),
 	};
-	g.sprouts = score_arena_get(arena, shape->ndomains * sizeof(*g.sprouts));
-	g.before = score_count_before(free_cores, shape->cores, arena);
-	if (!t->parts || !g.sprouts || !g.before)
+	if (!t->parts || !states || !before)
 		return -1;
-	t->have = g.before[shape->cores];
+	t->have = before[shape->cores];
 	/* Counts have 16 bits. */
 	t->cuts &= (uint64_t) shape->cores * score_pieces(t, 1) <= SCORE_MAX_CORES;
-	levels_inside(&g);
-	tree_grow(&g);
-	parts_link(t);
-	return score_kinds_set(t, arena);
-}
-
-static unsigned limit_of(const struct score_need *need, const struct score_part *part)
-{
-	for (unsigned i = 0; part->kids && i < need->nlimits; i++)
-		if (need->limits[i].first == part->first && need->limits[i].cores == part->cores)
-			return need->limits[i].most;
-	return UINT_MAX;
+	memset(states, 0, shape->ndomains * sizeof(*states));
+	for (size_t d = shape->ndomains - 1; d > 0; d--)
+		states[shape->domains[d].parent].inside |= states[d].inside | BIT(shape->domains[d].level);
+	t->levels = states[0].inside & LEVELS;
+	parts_add(t, states, before);
+	for (struct score_part *part = t->parts; part < t->parts + t->nparts; part++)
+		if (!(part->kind = kind_of(t, part->counts, arena)))
+			return -1;
+	return 0;
 }
 
 /* From the last part to the first, so that those inside a part come before it. */
@@ -224,9 +310,13 @@ void score_tree_limit(struct score_tree *t, const struct score_need *need)
 		t->parts[i].can = t->parts[i].kids ? 0 : t->parts[i].have;
 	for (unsigned i = t->nparts; i-- > 0;) {
 		struct score_part *part = &t->parts[i];
-		unsigned most = limit_of(need, part);
 
-		part->can = part->can < most ? part->can : most;
+		for (unsigned k = 0; part->kids && k < need->nlimits; k++) {
+			const struct score_limit *l = &need->limits[k];
+
+			if (l->first == part->first && l->cores == part->cores && l->most < part->can)
+				part->can = l->most;
+		}
 		t->limited |= part->can < part->have;
 		if (part->parent >= 0)
 			t->parts[part->parent].can += part->can;

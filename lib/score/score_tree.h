@@ -3,8 +3,74 @@
 #ifndef TOPIARY_SCORE_SCORE_TREE_H
 #define TOPIARY_SCORE_SCORE_TREE_H
 
-#include "score/score_arena.h"
-#include "score/score_cost.h"
+#include <stddef.h>
+
+#include "score/score.h"
+
+/* Memory of one call, freed at once. Initialise with {0}. */
+struct score_arena {
+	struct score_block *blocks;
+	char *at;
+	size_t room;
+};
+
+/* Not cleared, aligned for any count or pointer; NULL when memory is short. */
+void *score_arena_get(struct score_arena *a, size_t bytes);
+void score_arena_free(struct score_arena *a);
+
+/* The position of a count in a cost, 0 being the most significant; -1 for what is not counted. Rows of SCORE_ROWS. */
+extern const signed char score_field[SCORE_ROWS][LEVEL_CORE];
+
+/* Adds to a count. Counts never exceed SCORE_MAX_CORES, so none overflows into the next. */
+static inline void cost_count(struct score_cost *c, enum score_row row, enum level level, uint64_t n)
+{
+	int field = score_field[row][level];
+
+	c->word[field / 4] += n << (48 - field % 4 * 16);
+}
+
+/* Sets a count to n. */
+void cost_set(struct score_cost *c, enum score_row row, enum level level, unsigned n);
+
+static inline void cost_add(struct score_cost *sum, const struct score_cost *c)
+{
+	for (int w = 0; w < SCORE_WORDS; w++)
+		sum->word[w] += c->word[w];
+}
+
+static inline struct score_cost cost_sum(const struct score_cost *a, const struct score_cost *b)
+{
+	struct score_cost sum = *a;
+
+	cost_add(&sum, b);
+	return sum;
+}
+
+static inline void cost_add_times(struct score_cost *sum, const struct score_cost *c, uint64_t n)
+{
+	for (int w = 0; w < SCORE_WORDS; w++)
+		sum->word[w] += c->word[w] * n;
+}
+
+/*
+ * Whether the sum of a and b is less than a third. Usually not, by the first two words: these are compared as one
+ * number.
+ */
+static inline bool cost_sum_is_less(const struct score_cost *a, const struct score_cost *b,
+				    const struct score_cost *than)
+{
+	unsigned __int128 sum = (unsigned __int128) (a->word[0] + b->word[0]) << 64 | (a->word[1] + b->word[1]);
+	unsigned __int128 most = (unsigned __int128) than->word[0] << 64 | than->word[1];
+
+	if (__builtin_expect(sum > most, 1))
+		return false;
+	if (sum < most)
+		return true;
+	for (int w = 2; w < SCORE_WORDS; w++)
+		if (a->word[w] + b->word[w] != than->word[w])
+			return a->word[w] + b->word[w] < than->word[w];
+	return false;
+}
 
 /*
  * A shape with its free cores, in the form over which costs are counted: only the parts with free cores.
@@ -18,7 +84,16 @@ enum { COVER_WITHIN_L3 = LEVEL_COUNT, COVER_WITHIN_L2, COVER_COUNT };
 
 #define BIT(cover) (1u << (cover))
 
-struct score_kind;
+/* The costs of parts of the same covers, without what is in them. */
+struct score_kind {
+	struct score_kind *next;
+	unsigned counts;
+	struct score_cost all;		/* when all of it is allocated */
+	struct score_cost some;		/* when a part of it is, */
+	struct score_cost intact;	/* of a domain that was entirely free */
+	struct score_cost left;		/* additional for each core left over */
+	struct score_cost piece;	/* additional for each piece of a task */
+};
 
 struct score_part {
 	unsigned first, cores;	/* of a domain; of a run, from its first free core to its last */
@@ -67,5 +142,32 @@ void score_tree_limit(struct score_tree *t, const struct score_need *need);
  * before[c]: how many of the cores below c are in the set, for c up to the number of cores. NULL when memory is short.
  */
 uint16_t *score_count_before(const uint64_t *set, unsigned cores, struct score_arena *arena);
+
+/* The cost of a domain itself, when some of its cores are chosen and `left` count as left over. */
+static inline void score_domain_add(const struct score_tree *t, const struct score_part *part, unsigned taken,
+				    unsigned left, struct score_cost *sum)
+{
+	const struct score_kind *kind = part->kind;
+
+	if (!taken)
+		return;
+	cost_add(sum, taken == part->cores ? &kind->all : part->have < part->cores ? &kind->some : &kind->intact);
+	if (left)
+		cost_add_times(sum, &kind->left, left);
+	if (t->cuts)
+		cost_add_times(sum, &kind->piece, score_pieces(t, taken));
+}
+
+/* The cost of so many cores of a run: each is the only core of its domains. */
+static inline void score_run_add(const struct score_tree *t, const struct score_part *part, unsigned taken,
+				 struct score_cost *sum)
+{
+	cost_add_times(sum, &part->kind->all, taken);
+	if (t->cuts)
+		cost_add_times(sum, &part->kind->piece, taken * score_pieces(t, 1));
+}
+
+/* Converts the sum over all parts to the cost of k cores. */
+void score_finish(const struct score_tree *t, unsigned k, struct score_cost *cost);
 
 #endif

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "score/score_cost.h"
+#include "score/score_tree.h"
 
 #define MARK "topiary:"
 #define VERSION "topiary:1"

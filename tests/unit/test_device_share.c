@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "score/device_share.h"
+#include "score/device_choice.h"
 #include "table.h"
 
 static const char four[] = "Package:2 NUMANode:2 Core:4 PU:1";

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "score/score_cost.h"
+#include "score/score_tree.h"
 #include "score/verdict.h"
 #include "table.h"
 
