@@ -17,7 +17,7 @@
  * node's topology, because the nearest may be outside the step's cores; one for each PCI function, in the order of PCI
  * bus ids.
  *
- * As in strings_parts.h, management links are left out: Ethernet where the node has a fabric, elsewhere links much
+ * As in shape/strings.h, management links are left out: Ethernet where the node has a fabric, elsewhere links much
  * slower than the fastest, and devices of no network class (the display or USB port of a management controller). RoCE
  * beside InfiniBand is another network, and is left out: tasks spread over both could not reach each other.
  */

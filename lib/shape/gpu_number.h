@@ -10,8 +10,8 @@
  * Which PCI functions of a node are GPUs, and their numbers: those of CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES and
  * SLURM_STEP_GPUS. Slurm's index of a GPU is its place in the order of NVML or RSMI (AutoDetect,
  * _sort_gpu_by_links_order of src/plugins/gres/gpu/gres_gpu.c) or of the device files in gres.conf; both drivers count
- * along the PCI bus, which need not be the order of NUMA nodes. One rule for snapshots (devices.c) and for steps
- * (lib/bind/gpu.c).
+ * along the PCI bus, which need not be the order of NUMA nodes. One rule for snapshots (strings_allocation.c) and for
+ * steps (lib/bind/gpu.c).
  */
 struct gpu_card {
 	unsigned class, vendor;		/* of PCI: 0x0302, 0x10de */
