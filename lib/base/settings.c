@@ -89,6 +89,8 @@ static const struct item items[] = {
 	WORD("NodeDomain", node_domain, "cut", "cut", "keep"),
 	TEXT("Admins", admins, "root"),
 	TEXT("AdminHosts", admin_hosts, ""),
+	TEXT("TrustedProxies", trusted_proxies, ""),
+	TEXT("ControllerHosts", controller_hosts, ""),
 	UINT("NodeDocuments", node_documents, "24", 0, 1000000),
 	UINT("NodeBytes", node_bytes, "16", 0, 1000000),
 	UINT("KeepHistory", keep_history, "365", 0, 36500),

@@ -63,6 +63,8 @@ struct settings {
 	char *known_nodes;	/* KnownNodes: the nodes that may be exported, as a host list; empty: any */
 	char *admins;		/* Admins: users, by name or uid, with administrative requests, beside topiaryd's own */
 	char *admin_hosts;	/* AdminHosts: hosts or addresses from which they may, beside the registry's own host */
+	char *trusted_proxies;	/* TrustedProxies: addresses whose X-Forwarded-For names the client */
+	char *controller_hosts;	/* ControllerHosts: hosts that follow the snapshot, each of which has a metric */
 	unsigned node_documents;	/* NodeDocuments: new documents stored per node and day; 0: no limit */
 	unsigned node_bytes;	/* NodeBytes: MiB of them, as stored; 0: no limit */
 	unsigned keep_history;	/* KeepHistory: days that former exports and jobs' summaries are kept, 0 for ever */

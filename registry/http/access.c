@@ -4,8 +4,15 @@
 
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
+#include <time.h>
+#include <stdlib.h>
+#include <pwd.h>
 
 #include "hwxml/redact.h"
+#include "peer.h"
+#include "base/settings_here.h"
+#include "base/log.h"
 
 int access_admit(struct call *c)
 {
@@ -58,4 +65,83 @@ int access_admit_facts(struct call *c)
 bool access_sees_serials(const struct call *c)
 {
 	return c->reader == ACCESS_ADMIN || settings_yes(c->service->settings.publish_serials);
+}
+
+/* --- administrators --- */
+
+#define CLOCKS_APART 300	/* seconds; munge detects a replay for as long */
+
+/* By name or number. */
+static bool is_user(void *call, const char *user)
+{
+	const struct call *c = call;
+	char space[4096], *end;
+	struct passwd pw, *found = NULL;
+	unsigned long uid = strtoul(user, &end, 10);
+
+	if (!*end)
+		return uid == c->signer;
+	return getpwnam_r(user, &pw, space, sizeof(space), &found) == 0 && found && pw.pw_uid == c->signer;
+}
+
+/* A refused attempt may be an attack, so it is logged, too. */
+static int admin_refuse(struct call *c, const char *why, const char *what)
+{
+	log_warning("%s: uid %u %s may not %s", c->node, (unsigned) c->signer, why, what);
+	return call_fail(c, 403, "%s: uid %u %s may not %s", c->node, (unsigned) c->signer, why, what);
+}
+
+static bool is_admin(struct call *c)
+{
+	return c->signer == geteuid() || settings_list_any(c->service->settings.admins, is_user, c);
+}
+
+static bool is_admin_host(struct call *c)
+{
+	return peer_is_here(c) || settings_list_any(c->service->settings.admin_hosts, peer_is_host, c);
+}
+
+bool admin_check(struct call *c)
+{
+	return is_admin(c) && is_admin_host(c);
+}
+
+int admin_check_claim(struct call *c)
+{
+	double apart = c->claim.seq / 1e9 - time(NULL);
+
+	if (strcmp(c->claim.node, c->node))
+		return call_fail(c, 403, "%s: the credential was signed for %s", c->node, c->claim.node);
+	if (apart > CLOCKS_APART || apart < -CLOCKS_APART)
+		return call_fail(c, 403, "%s: the credential's time differs from the registry's by more than 5"
+					 " minutes; synchronize the clocks", c->node);
+	return 0;
+}
+
+int admin_admit(struct call *c, const char *what)
+{
+	if (call_check_credential(c))
+		return -1;
+	if (!is_admin(c))
+		return admin_refuse(c, "is not one of Admins and", what);
+	if (!is_admin_host(c))
+		return admin_refuse(c, "is on a host that is not one of AdminHosts, or behind a proxy, and", what);
+	return admin_check_claim(c);
+}
+
+PGresult *admin_query_node(struct call *c, struct db *db, const char *sql)
+{
+	struct err e;
+	PGresult *r = db_query(db, &e, sql, 1, &DB_TEXT(c->node));
+
+	if (!r)
+		call_fail(c, 503, "%s: %s", c->node, e.text);
+	else if (!PQntuples(r))
+		call_fail(c, 404, "%s: not in the registry", c->node);
+	else if (strcmp(PQgetvalue(r, 0, PQnfields(r) - 1), c->claim.sha256))
+		call_fail(c, 409, "%s: the node's topology has changed meanwhile; look at it again", c->node);
+	else
+		return r;
+	PQclear(r);
+	return NULL;
 }

@@ -43,24 +43,18 @@ static void connection_shut(struct deadlines *d, struct deadline *one)
 	d->n--;
 }
 
-static void shut_expired(struct deadlines *d)
-{
-	struct deadline *one;
-	double t = clock_now();
-
-	LIST_FOREACH(one, &d->all, link) {
-		if (one->until && one->until <= t && !one->shut)
-			connection_shut(d, one);
-	}
-}
-
 static void *deadline_thread(void *user)
 {
 	struct deadlines *d = user;
+	struct deadline *one;
 
 	pthread_mutex_lock(&d->lock);
 	while (!d->stop) {
-		shut_expired(d);
+		double t = clock_now();
+
+		LIST_FOREACH(one, &d->all, link)
+			if (one->until && one->until <= t && !one->shut)
+				connection_shut(d, one);
 		clock_wait(&d->wake, &d->lock, clock_now() + 1);
 	}
 	pthread_mutex_unlock(&d->lock);
@@ -134,21 +128,11 @@ static struct deadline *longest_waiting(struct deadlines *d, const struct source
 	return found;
 }
 
-/* For a new connection. When its source has too many and none of them waits, the new one is shut down. */
-static void evict_for(struct deadlines *d, struct deadline *come)
-{
-	bool too_many = come->source->n > SOURCE_CONNECTIONS;
-	struct source *from = too_many ? come->source : d->n > CONNECTIONS ? largest_source(d) : NULL;
-	struct deadline *victim = from && from->n > FAIR_CONNECTIONS ? longest_waiting(d, from) : NULL;
-
-	if (victim)
-		connection_shut(d, victim);
-}
-
 struct deadline *deadline_add(struct deadlines *d, int fd, const struct sockaddr *peer, unsigned seconds)
 {
 	const struct in6_addr address = peer_source(peer);
-	struct deadline *one = calloc(1, sizeof(*one));
+	struct deadline *one = calloc(1, sizeof(*one)), *victim;
+	struct source *from;
 
 	if (!one)
 		return NULL;
@@ -162,7 +146,11 @@ struct deadline *deadline_add(struct deadlines *d, int fd, const struct sockaddr
 		one->source->held++;
 		d->n++;
 		LIST_INSERT_HEAD(&d->all, one, link);
-		evict_for(d, one);
+		/* When the source has too many and none of them waits, the new one is shut down. */
+		from = one->source->n > SOURCE_CONNECTIONS ? one->source :
+		       d->n > CONNECTIONS ? largest_source(d) : NULL;
+		if (from && from->n > FAIR_CONNECTIONS && (victim = longest_waiting(d, from)))
+			connection_shut(d, victim);
 	} else {
 		free(one);
 		one = NULL;

@@ -164,35 +164,6 @@ static struct export *export_of(struct commit_request *d)
 	return (struct export *) ((char *) d - offsetof(struct export, commit));
 }
 
-static void boot_done(struct commit_request *d)
-{
-	reply_result(export_of(d)->call, d);
-	export_finish(export_of(d));
-}
-
-/* NULL with the request finished. */
-static struct export *export_new(struct call *c, void (*done)(struct commit_request *))
-{
-	struct export *x = calloc(1, sizeof(*x));
-
-	if (!x) {
-		call_fail(c, 503, "%s: out of memory", c->node);
-		c->done(c);
-		return NULL;
-	}
-	x->call = c;
-	x->commit = (struct commit_request){ .claim = &c->claim, .host = peer_host(c, x->host), .done = done };
-	return x;
-}
-
-void export_boot(struct call *c)
-{
-	struct export *x = export_new(c, boot_done);
-
-	if (x)
-		commit_export(c->service->committer, &x->commit);
-}
-
 static int export_encode(struct export *x)
 {
 	static const unsigned status[] = { [ENCODE_REFUSED] = 422, [ENCODE_FAILED] = 503 };
@@ -279,7 +250,7 @@ static void encode_and_commit(struct call *c)
 		commit_export(c->service->committer, &x->commit);
 }
 
-static void topology_done(struct commit_request *d)
+static void export_done(struct commit_request *d)
 {
 	struct export *x = export_of(d);
 
@@ -292,8 +263,31 @@ static void topology_done(struct commit_request *d)
 	export_finish(x);
 }
 
+/* NULL with the request finished. */
+static struct export *export_new(struct call *c)
+{
+	struct export *x = calloc(1, sizeof(*x));
+
+	if (!x) {
+		call_fail(c, 503, "%s: out of memory", c->node);
+		c->done(c);
+		return NULL;
+	}
+	x->call = c;
+	x->commit = (struct commit_request){ .claim = &c->claim, .host = peer_host(c, x->host), .done = export_done };
+	return x;
+}
+
+void export_boot(struct call *c)
+{
+	struct export *x = export_new(c);
+
+	if (x)
+		commit_export(c->service->committer, &x->commit);
+}
+
 void export_topology(struct call *c)
 {
-	if ((c->state = export_new(c, topology_done)))
+	if ((c->state = export_new(c)))
 		encode_and_commit(c);
 }

@@ -23,18 +23,6 @@ int fabric_admit(struct call *c)
 	return call_check_zstd(c) || admin_admit(c, "import a fabric") || call_check_length(c, DOCUMENT_MAX) ? -1 : 0;
 }
 
-static struct fabric *read_body(struct call *c)
-{
-	json_t *j = call_body_json(c);
-	struct fabric *f = NULL;
-	struct err e;
-
-	if (j && !(f = fabric_of_json(j, c->node, &e)))
-		call_fail(c, 422, "%s", e.text);
-	json_decref(j);
-	return f;
-}
-
 static void fabric_store(struct call *c, const struct fabric *f)
 {
 	struct db *db = call_acquire_writer(c);
@@ -63,14 +51,19 @@ static void fabric_store(struct call *c, const struct fabric *f)
 void fabric_put(struct call *c)
 {
 	struct gate_slot slot = { .node = c->node };
-	struct fabric *f;
+	struct fabric *f = NULL;
+	struct err e;
+	json_t *j;
 
 	if (gate_enter(c->service->gate, &slot) != GATE_ENTERED) {
 		call_fail(c, 503, "%s: too many documents are being processed; try again later", c->node);
 		return;
 	}
-	if ((f = read_body(c)))
+	if ((j = call_body_json(c)) && !(f = fabric_of_json(j, c->node, &e)))
+		call_fail(c, 422, "%s", e.text);
+	else if (f)
 		fabric_store(c, f);
+	json_decref(j);
 	fabric_free(f);
 	gate_leave(c->service->gate, &slot);
 }

@@ -31,29 +31,21 @@ int fsck_repair_admit(struct call *c)
 	return claim_admit(c, FSCK_REPAIR_CLAIM, "repair stored documents");
 }
 
-/* Number of stored documents, for progress displays. -1 with an error. */
-static json_int_t count_documents(struct db *db, struct err *e)
-{
-	PGresult *r = db_query(db, e, "SELECT (SELECT count(*) FROM node) + (SELECT count(*) FROM past)", 0, NULL);
-	json_int_t n = r ? strtoll(PQgetvalue(r, 0, 0), NULL, 10) : -1;
-
-	PQclear(r);
-	return n;
-}
-
 static void run_fsck(struct call *c, struct db *db)
 {
 	const char *after = call_param(c, "after") ? call_param(c, "after") : "";
 	struct fsck f = { .bases = c->service->bases, .db = db, .parser = c->service->parser,
 			  .record = !strcmp(c->node, FSCK_REPAIR_CLAIM) };
-	json_int_t documents;
+	char stored[DB_KEY];	/* for progress displays */
 	struct err e;
 
-	if ((documents = count_documents(db, &e)) < 0 || fsck_some(&f, after, &e))
+	if (db_query_key(db, stored, &e, "SELECT (SELECT count(*) FROM node) + (SELECT count(*) FROM past)", 0,
+			 NULL) != 1 || fsck_some(&f, after, &e))
 		call_fail(c, strncmp(db_state(db), "22", 2) ? 503 : 400, "%s: %s", c->node, e.text);
 	else
-		call_json(c, 200, json_pack("{s:I, s:I, s:o, s:s?}", "documents", documents, "checked",
-					    (json_int_t) f.checked,
+		call_json(c, 200, json_pack("{s:I, s:I, s:o, s:s?}",
+					    "documents", (json_int_t) strtoll(stored, NULL, 10),
+					    "checked", (json_int_t) f.checked,
 					    "unreadable", f.unreadable, "next", *f.next ? f.next : NULL));
 }
 

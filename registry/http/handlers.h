@@ -30,7 +30,7 @@ int accept_admit(struct call *c);
 void accept_node(struct call *c);
 
 /*
- * --- forget.c: POST /v1/nodes/NODE/forget: remove a decommissioned node with all that is stored of it ---
+ * --- accept.c, too: POST /v1/nodes/NODE/forget: remove a decommissioned node with all that is stored of it ---
  *
  * Bases and classes that nothing else uses are deleted by upkeep. A node that exports again is a new one. Signed by an
  * administrator (admin_check) for CLAIM_FORGET with the hash of its current document.
@@ -101,7 +101,7 @@ struct json_column;
 void reply_rows(struct call *c, const char *first, const char *name, const struct json_column *columns, const char *sql,
 		unsigned n, const struct db_value *values);
 
-/* --- admin.c, access.c, query.c: who may do or read what, and the parameters of a request --- */
+/* --- access.c, query.c: who may do or read what, and the parameters of a request --- */
 
 /*
  * Admit an administrator's request: signed for the route's purpose by one of Admins or the user who runs topiaryd,

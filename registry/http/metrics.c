@@ -5,8 +5,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/clock.h"
+#include "base/settings_here.h"
 
 #include "peer.h"
 #include "pg_servers.h"
@@ -16,6 +18,7 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define ROUTES_MAX 48
 #define CLASSES 5	/* of status: 1xx to 5xx */
+#define CONTROLLERS 16	/* of ControllerHosts that have a metric */
 #define CACHE_SECONDS 5	/* how long results of SQL are reused */
 
 static const double bounds[] = { 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10 };
@@ -30,6 +33,7 @@ struct route_counts {
 struct metrics {
 	unsigned nroutes;
 	struct route_counts routes[ROUTES_MAX];
+	atomic_llong current[CONTROLLERS];	/* in the order of ControllerHosts: time, 0: not since the start */
 	pthread_mutex_t lock;
 	double asked;
 	struct buf from_sql;
@@ -86,42 +90,31 @@ static void add_metric(struct buf *out, const char *name, const char *type, cons
 	buf_printf(out, "topiary_%s %.15g\n", name, value);
 }
 
-static void add_requests(struct buf *out, struct metrics *m)
-{
-	add_help(out, "requests_total", "counter", "Requests answered, by class of the HTTP status.");
-	for (unsigned i = 0; i < m->nroutes; i++)
-		for (unsigned k = 0; k < CLASSES; k++) {
-			unsigned long long n = atomic_load(&m->routes[i].by_class[k]);
-
-			if (n)
-				buf_printf(out, "topiary_requests_total{method=\"%s\",route=\"%s\",code=\"%uxx\"}"
-						" %llu\n", m->routes[i].method, m->routes[i].pattern, k + 1, n);
-		}
-}
-
-static void add_route_durations(struct buf *out, struct route_counts *r)
+static void add_routes(struct buf *out, struct metrics *m)
 {
 	static const char name[] = "topiary_request_duration_seconds";
-	unsigned long long sum = 0;
+	struct route_counts *r, *end = m->routes + m->nroutes;
+	unsigned long long n;
 
-	for (size_t i = 0; i <= COUNT(bounds); i++) {
-		sum += atomic_load(&r->in_bucket[i]);
-		buf_printf(out, "%s_bucket{method=\"%s\",route=\"%s\",le=\"", name, r->method, r->pattern);
-		if (i < COUNT(bounds))
-			buf_printf(out, "%g\"} %llu\n", bounds[i], sum);
-		else
-			buf_printf(out, "+Inf\"} %llu\n", sum);
-	}
-	buf_printf(out, "%s_sum{method=\"%s\",route=\"%s\"} %.6f\n", name, r->method, r->pattern,
-		   atomic_load(&r->microseconds) / 1e6);
-	buf_printf(out, "%s_count{method=\"%s\",route=\"%s\"} %llu\n", name, r->method, r->pattern, sum);
-}
-
-static void add_durations(struct buf *out, struct metrics *m)
-{
+	add_help(out, "requests_total", "counter", "Requests answered, by class of the HTTP status.");
+	for (r = m->routes; r < end; r++)
+		for (unsigned k = 0; k < CLASSES; k++)
+			if ((n = atomic_load(&r->by_class[k])))
+				buf_printf(out, "topiary_requests_total{method=\"%s\",route=\"%s\",code=\"%uxx\"}"
+						" %llu\n", r->method, r->pattern, k + 1, n);
 	add_help(out, "request_duration_seconds", "histogram", "Time from the headers of a request to its reply.");
-	for (unsigned i = 0; i < m->nroutes; i++)
-		add_route_durations(out, &m->routes[i]);
+	for (r = m->routes; r < end; r++) {
+		n = 0;
+		for (size_t i = 0; i <= COUNT(bounds); i++) {
+			n += atomic_load(&r->in_bucket[i]);
+			buf_printf(out, "%s_bucket{method=\"%s\",route=\"%s\",le=\"", name, r->method, r->pattern);
+			buf_printf(out, i < COUNT(bounds) ? "%g" : "+Inf", i < COUNT(bounds) ? bounds[i] : 0);
+			buf_printf(out, "\"} %llu\n", n);
+		}
+		buf_printf(out, "%s_sum{method=\"%s\",route=\"%s\"} %.6f\n", name, r->method, r->pattern,
+			   atomic_load(&r->microseconds) / 1e6);
+		buf_printf(out, "%s_count{method=\"%s\",route=\"%s\"} %llu\n", name, r->method, r->pattern, n);
+	}
 }
 
 static void add_exports(struct buf *out, struct committer *committer)
@@ -137,19 +130,6 @@ static void add_exports(struct buf *out, struct committer *committer)
 	for (size_t i = 0; i < COUNT(lines); i++)
 		buf_printf(out, "topiary_exports_total{result=\"%s\"} %llu\n", lines[i].result, *lines[i].count);
 	add_metric(out, "batches_total", "counter", "Transactions in which exports were committed.", n.batches);
-}
-
-static void add_database(struct buf *out, struct identity *i)
-{
-	struct identity_counts n;
-
-	identity_counts(i, &n);
-	add_metric(out, "database_timeline", "gauge", "PostgreSQL's timeline, which increases with each failover.",
-		   n.timeline);
-	add_metric(out, "database_changes_total", "counter", "Times the database was replaced: restored, promoted or"
-							     " created anew.", n.changes);
-	add_metric(out, "database_refused_total", "counter", "Connections refused because the server is an old"
-							     " primary, still running after a failover.", n.refused);
 }
 
 /* Values that only the database has. */
@@ -187,18 +167,6 @@ static const struct sql_metric {
 	{ "checked_timestamp_seconds", "", "Time of the last complete check of all stored topologies; 0: none yet." },
 };
 
-static void sql_text(struct buf *out, const PGresult *r)
-{
-	add_metric(out, "postgresql_up", "gauge", "Whether PostgreSQL answers.", r != NULL);
-	for (size_t i = 0; r && i < COUNT(sql_metrics); i++) {
-		const struct sql_metric *m = &sql_metrics[i];
-
-		if (m->help)
-			add_help(out, m->name, "gauge", m->help);
-		buf_printf(out, "topiary_%s%s %s\n", m->name, m->label, PQgetvalue(r, 0, i));
-	}
-}
-
 /* PostgreSQL is queried once in CACHE_SECONDS, however many scrape. */
 static void add_sql(struct buf *out, struct service *s)
 {
@@ -212,7 +180,13 @@ static void add_sql(struct buf *out, struct service *s)
 		db = db_acquire(s->lists, &e);
 		r = db ? db_query(db, &e, counts_sql, 0, NULL) : NULL;
 		buf_free(&m->from_sql);
-		sql_text(&m->from_sql, r);
+		add_metric(&m->from_sql, "postgresql_up", "gauge", "Whether PostgreSQL answers.", r != NULL);
+		for (size_t i = 0; r && i < COUNT(sql_metrics); i++) {
+			if (sql_metrics[i].help)
+				add_help(&m->from_sql, sql_metrics[i].name, "gauge", sql_metrics[i].help);
+			buf_printf(&m->from_sql, "topiary_%s%s %s\n", sql_metrics[i].name, sql_metrics[i].label,
+				   PQgetvalue(r, 0, i));
+		}
 		PQclear(r);
 		db_release(s->lists, db);
 		m->asked = clock_now();
@@ -236,35 +210,64 @@ static void add_servers(struct buf *out, struct pg_servers *hosts)
 			   !reached ? "unreachable" : primary ? "primary" : "standby");
 }
 
-static void add_snapshot_age(struct buf *out, const char *path)
-{
-	struct stat st;
+/* When each host of ControllerHosts had the current snapshot: set for the one that sent, or added to out. */
+struct controllers {
+	struct call *call;
+	struct buf *out;
+	unsigned n;
+};
 
-	if (stat(path, &st) == 0)
-		add_metric(out, "snapshot_changed_timestamp_seconds", "gauge",
-			   "Time of the last change of the snapshot file.", st.st_mtime);
+static bool controller_visit(void *user, const char *host)
+{
+	struct controllers *s = user;
+	atomic_llong *current = &s->call->service->metrics->current[s->n];
+
+	if (s->out)
+		buf_printf(s->out, "topiary_controller_snapshot_timestamp_seconds{host=\"%s\"} %lld\n", host,
+			   atomic_load(current));
+	else if (peer_is_host(s->call, host))
+		atomic_store(current, time(NULL));
+	return ++s->n == CONTROLLERS;
+}
+
+void metrics_snapshot_current(struct call *c)
+{
+	settings_list_any(c->service->settings.controller_hosts, controller_visit, &(struct controllers){ .call = c });
 }
 
 void read_metrics(struct call *c)
 {
 	struct service *s = c->service;
+	struct identity_counts database;
 	struct buf out = {0};
+	struct stat st;
 
 	add_sql(&out, s);
 	add_servers(&out, s->hosts);
 	add_exports(&out, s->committer);
-	add_database(&out, s->identity);
+	identity_counts(s->identity, &database);
+	add_metric(&out, "database_timeline", "gauge", "PostgreSQL's timeline, which increases with each failover.",
+		   database.timeline);
+	add_metric(&out, "database_changes_total", "counter", "Times the database was replaced: restored, promoted or"
+							      " created anew.", database.changes);
+	add_metric(&out, "database_refused_total", "counter", "Connections refused because the server is an old"
+							      " primary, still running after a failover.",
+		   database.refused);
 	add_metric(&out, "connections", "gauge", "Open connections.", c->busy);
 	add_metric(&out, "request_body_bytes", "gauge", "Bytes of request bodies in memory.",
 		   atomic_load(&s->bodies.used));
 	add_metric(&out, "reply_body_bytes", "gauge", "Bytes of reply bodies in memory.",
 		   atomic_load(&s->replies.used));
-	add_snapshot_age(&out, s->settings.snapshot_file);
+	if (stat(s->settings.snapshot_file, &st) == 0)
+		add_metric(&out, "snapshot_changed_timestamp_seconds", "gauge",
+			   "Time of the last change of the snapshot file.", st.st_mtime);
 	add_metric(&out, "snapshot_current", "gauge",
 		   "1 if the snapshot file is what the database has, 0 if it cannot be written or was kept.",
 		   publisher_is_current(s->publisher));
+	add_help(&out, "controller_snapshot_timestamp_seconds", "gauge",
+		 "Last time at which a host of ControllerHosts had the current snapshot; 0: not yet.");
+	settings_list_any(s->settings.controller_hosts, controller_visit, &(struct controllers){ c, &out, 0 });
 	add_metric(&out, "known_nodes", "gauge", "Nodes in KnownNodes, 0 without it.", peers_known(s->peers));
-	add_requests(&out, s->metrics);
-	add_durations(&out, s->metrics);
+	add_routes(&out, s->metrics);
 	call_body(c, "text/plain; version=0.0.4; charset=utf-8", &out);
 }

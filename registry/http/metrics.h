@@ -17,6 +17,9 @@ int metrics_add(struct metrics *m, const char *method, const char *pattern);
 /* Count a request by its status and its seconds from headers to reply. */
 void metrics_observe(struct metrics *m, int route, unsigned status, double seconds);
 
+/* The host that sent has the current snapshot: its request named it. May wait for the resolver. */
+void metrics_snapshot_current(struct call *c);
+
 void read_metrics(struct call *c);
 
 #endif

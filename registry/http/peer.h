@@ -18,7 +18,7 @@
  */
 struct peers;
 
-/* NULL with an error, also when KnownNodes is no host list. peers_free accepts NULL. */
+/* NULL with an error, also when KnownNodes is no host list or TrustedProxies no addresses. peers_free accepts NULL. */
 struct peers *peers_new(const struct settings *s, struct err *e);
 void peers_free(struct peers *p);
 /* The number of KnownNodes. */
@@ -30,6 +30,12 @@ size_t peers_known(const struct peers *p);
  * with the reply filled. May wait for the resolver, whose results are cached for a minute.
  */
 int peer_admit(struct call *c);
+
+/*
+ * From a proxy of TrustedProxies the sender is the last address of X-Forwarded-For, which the proxy has added: it
+ * becomes c->peer, and c->proxied is set. forwarded: the last such header, or NULL. 0, or -1 with the reply filled.
+ */
+int peer_behind_proxy(struct call *c, const char *forwarded);
 
 /*
  * The sender's address as text, of IPv6 the /64 network; empty for loopback addresses, which all users of this host
@@ -49,11 +55,12 @@ bool peer_first_warning(struct peers *p, const char *what, const char *node);
 
 /*
  * Is the sender on the registry's own host, with a connection of topiaryd's user, to whom root's `topiary` gives its
- * own, or of the user who signed? Root's are not enough: a proxy that runs as root forwards what any host sent.
+ * own, or of the user who signed? Root's are not enough: a proxy that runs as root forwards what any host sent. Nobody
+ * behind a proxy is.
  */
 bool peer_is_here(const struct call *c);
 
-/* Does the sender have an address of the host, and is that another host than this one? */
+/* Does the sender have an address of the host, with no proxy between, and is that another host than this one? */
 bool peer_is_host(void *call, const char *host);
 
 /*
@@ -61,12 +68,5 @@ bool peer_is_host(void *call, const char *host);
  * address, in which a host may use any address. All zeros when it is no internet address.
  */
 struct in6_addr peer_source(const struct sockaddr *a);
-
-/*
- * The user of the process at the other end of a TCP connection. The kernel knows it when that end is on this host (in
- * this network namespace), and no credential need be trusted for it. fd is the connection, peer its other end. True
- * with *uid; false when the other end is on another host, or sock_diag(7) is not available.
- */
-bool sock_owner(int fd, const struct sockaddr *peer, uid_t *uid);
 
 #endif

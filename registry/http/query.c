@@ -103,19 +103,13 @@ static const struct param_type {
 	{ "value", is_text, NULL, "a fact's value" },
 };
 
-static const struct param_type *find_param(const char *name)
-{
-	for (size_t i = 0; i < sizeof(param_types) / sizeof(param_types[0]); i++)
-		if (!strcmp(param_types[i].name, name))
-			return &param_types[i];
-	return NULL;
-}
-
 int query_add_param(struct call *c, const char *known, const char *name, const char *value, size_t len)
 {
-	const struct param_type *k = known && word_listed(known, name) ? find_param(name) : NULL;
+	const struct param_type *k = param_types, *end = k + sizeof(param_types) / sizeof(param_types[0]);
 
-	if (!k)
+	while (k < end && strcmp(k->name, name))
+		k++;
+	if (k == end || !known || !word_listed(known, name))
 		return call_fail(c, 400, "unknown parameter '%.100s'%s%s", name, known ? "; allowed: " : "",
 				 known ? known : "");
 	if (!value || strlen(value) != len || !k->valid(value, k->rule))

@@ -76,11 +76,6 @@ bool route_is_health(const struct route *r)
 	return r->handle == read_alive || r->handle == read_health || r->handle == read_ready;
 }
 
-bool route_is_node(const struct route *r)
-{
-	return strstr(r->pattern, "/nodes/*");
-}
-
 static bool path_matches(const char *pattern, const char *path, char node[static 256])
 {
 	for (; *pattern && *pattern != '*'; pattern++, path++)

@@ -37,7 +37,8 @@
 #define IDLE_SECONDS 15
 #define END_IDLE 0.5		/* seconds: a client that has just read a reply may be sending its next request */
 #define END_HANDSHAKE_MS 200	/* in which the last clients that connect have done so */
-#define END_SECONDS 20		/* for running requests when topiaryd ends; systemd waits for 90 */
+#define END_SECONDS 20		/* for clients when topiaryd ends, longer for what is handled; systemd waits for 90 */
+#define END_REPLY 2		/* seconds for the replies of those */
 #define REQUEST_SECONDS 30
 #define PEM_MAX (1u << 20)
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"	/* gnutls_priority_init(3) */
@@ -55,6 +56,7 @@ struct server {
 	} tls;
 	int fd;			/* until daemon has it */
 	atomic_uint handed;	/* connections that libmicrohttpd has begun to serve, some time after it has them */
+	atomic_uint away;	/* requests that a worker or the committer has, their connections suspended */
 };
 
 /*
@@ -74,6 +76,8 @@ struct pending {
 	enum stage stage;
 	struct worker_job job;
 	bool odd_path, admitted;
+	unsigned lengths;		/* headers that state the body's length */
+	const char *forwarded;		/* the last X-Forwarded-For: a proxy adds its own behind others */
 	bool at_once;			/* refused; the rest of its body is not awaited */
 	const struct route *route;	/* NULL once it is refused */
 	int counted;			/* the route's number in the metrics */
@@ -121,15 +125,6 @@ static int read_params(struct call *c, struct MHD_Connection *conn, const char *
 	return t.rc;
 }
 
-static enum MHD_Result count_length(void *user, enum MHD_ValueKind kind, const char *name, const char *value)
-{
-	unsigned *n = user;
-
-	(void) kind, (void) value;
-	*n += !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) || !strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING);
-	return MHD_YES;
-}
-
 /* A body without a length counts as the longest allowed. */
 static unsigned long long body_length(struct MHD_Connection *conn, size_t max)
 {
@@ -147,11 +142,9 @@ static int reserve_body(struct pending *p, size_t max)
 	struct server *s = p->server;
 	unsigned long long n = body_length(p->conn, max);
 	struct call *c = &p->call;
-	unsigned lengths = 0;
 
-	MHD_get_connection_values(p->conn, MHD_HEADER_KIND, count_length, &lengths);
 	p->at_once = true;
-	if (lengths > 1) {
+	if (p->lengths > 1) {
 		c->reply.close = true;
 		return call_fail(c, 400, "%s%sthe request has several of the headers Content-Length and"
 				 " Transfer-Encoding; send one", c->node, *c->node ? ": " : "");
@@ -181,7 +174,7 @@ static int request_check(struct pending *p)
 		c->node[0] = '\0';
 		return call_fail(c, 400, "invalid node name: only letters, digits, '.', '_' and '-' are allowed");
 	}
-	if (route_is_node(route) && !call_node_canonical(c, c->node))
+	if (strstr(route->pattern, "/nodes/*") && !call_node_canonical(c, c->node))
 		return call_fail(c, 400, "%s: an address or a number is not a node's name", c->node);
 	if (read_params(c, p->conn, route->params) || (route->admit && route->admit(c)) ||
 	    (route->admit_peer && route->admit_peer(c)))
@@ -211,14 +204,15 @@ static struct pending *pending_of_call(struct call *c)
 /* libmicrohttpd's thread owns the request from here on, and may have freed it. */
 static void request_done(struct call *c)
 {
+	struct server *s = pending_of_call(c)->server;
+
 	MHD_resume_connection(pending_of_call(c)->conn);
+	atomic_fetch_sub(&s->away, 1);
 }
 
 static void run_next(struct worker_job *job)
 {
-	struct call *c = &pending_of(job)->call;
-
-	c->next(c);
+	pending_of(job)->call.next(&pending_of(job)->call);
 }
 
 static bool request_continue(struct call *c, void (*next)(struct call *c))
@@ -228,6 +222,18 @@ static bool request_continue(struct call *c, void (*next)(struct call *c))
 	c->next = next;
 	p->job.run = run_next;
 	return workers_run(p->server->exports, &p->job);
+}
+
+static enum MHD_Result read_header(void *user, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct pending *p = user;
+
+	(void) kind;
+	p->lengths += !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) ||
+		      !strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+	if (!strcasecmp(name, "X-Forwarded-For"))
+		p->forwarded = value;
+	return MHD_YES;
 }
 
 static void request_begin(struct pending *p, const char *method, const char *path)
@@ -251,7 +257,8 @@ static void request_begin(struct pending *p, const char *method, const char *pat
 		call_fail(c, 400, "the path contains %%00 or %%2F, which is not allowed");
 		return;
 	}
-	if (!(p->route = route_find(c, method, path)))
+	MHD_get_connection_values(p->conn, MHD_HEADER_KIND, read_header, p);
+	if (peer_behind_proxy(c, p->forwarded) || !(p->route = route_find(c, method, path)))
 		return;
 	p->counted = route_number(p->route);
 	c->purpose = p->route->purpose;
@@ -329,6 +336,8 @@ static void request_handle(struct pending *p)
 	}
 	if (!strcmp(p->route->method, "GET"))
 		reply_set_etag(c);
+	if (p->route->handle == read_snapshot && c->reply.status == 304)
+		metrics_snapshot_current(c);
 	request_done(c);
 }
 
@@ -359,6 +368,7 @@ static enum MHD_Result hand_over(struct pending *p, enum stage next, void (*run)
 
 	p->stage = next;
 	p->job.run = run;
+	atomic_fetch_add(&s->away, 1);
 	MHD_suspend_connection(p->conn);
 	if (!workers_run(is_export(p->route) ? s->exports : s->others, &p->job)) {
 		p->route = NULL;
@@ -481,17 +491,6 @@ static int service_prepare(struct service *s, struct err *e)
 	return 0;
 }
 
-/* Raise the limit to what the connections need, beside those to PostgreSQL and the parser. */
-static void allow_descriptors(void)
-{
-	struct rlimit r;
-
-	if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur >= DESCRIPTORS)
-		return;
-	r.rlim_cur = r.rlim_max < DESCRIPTORS ? r.rlim_max : DESCRIPTORS;
-	setrlimit(RLIMIT_NOFILE, &r);
-}
-
 static void tls_free(struct tls *t)
 {
 	if (t->key.data)
@@ -572,6 +571,7 @@ struct server *server_open(struct service *service, struct err *e)
 {
 	const struct settings *settings = &service->settings;
 	struct server *s = calloc(1, sizeof(*s));
+	struct rlimit r;
 
 	if (!s) {
 		err_set(e, "out of memory");
@@ -581,7 +581,11 @@ struct server *server_open(struct service *service, struct err *e)
 	s->service = service;
 	s->reads.max = s->lists.max = READS_AT_ONCE;
 	s->checks.max = CHECKS_AT_ONCE;
-	allow_descriptors();
+	/* Raise the limit to what the connections need, beside those to PostgreSQL and the parser. */
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < DESCRIPTORS) {
+		r.rlim_cur = r.rlim_max < DESCRIPTORS ? r.rlim_max : DESCRIPTORS;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
 	if (service_prepare(service, e) || tls_read(settings, &s->tls, e) || tls_check(s, e) ||
 	    (s->fd = listen_bind(settings->listen, e)) < 0) {
 		server_stop(s);
@@ -644,6 +648,9 @@ void server_drain(struct server *s)
 	if (fd >= 0)
 		close(fd);
 	while ((deadlines_count(s->deadlines) || atomic_load(&s->handed) < wanted) && clock_now() < until) {
+		/* What PostgreSQL and the parser have to do has limits of its own, and is answered afterwards. */
+		if (atomic_load(&s->away) && until < clock_now() + END_REPLY)
+			until = clock_now() + END_REPLY;
 		deadlines_shut_idle(s->deadlines, END_IDLE);
 		nanosleep(&(struct timespec){ 0, 10000000 }, NULL);
 	}
@@ -656,9 +663,11 @@ void server_stop(struct server *s)
 {
 	if (!s)
 		return;
-	/* libmicrohttpd must have no suspended connection when it stops. */
+	/* libmicrohttpd aborts if it has a suspended connection when it stops; the committer runs until after this. */
 	workers_stop(s->exports);
 	workers_stop(s->others);
+	while (atomic_load(&s->away))
+		nanosleep(&(struct timespec){ 0, 10000000 }, NULL);
 	if (s->daemon)
 		MHD_stop_daemon(s->daemon);
 	workers_free(s->exports);

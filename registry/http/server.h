@@ -17,8 +17,8 @@ struct server *server_open(struct service *s, struct err *e);
 /* Listens. 0 or -1. */
 int server_start(struct server *server, struct err *e);
 /*
- * Refuses new connections, and waits until the requests of all others are answered, at most END_SECONDS. readyz is 503
- * meanwhile, and each reply closes its connection.
+ * Refuses new connections, and waits until the requests of all others are answered, for a client at most END_SECONDS.
+ * readyz is 503 meanwhile, and each reply closes its connection.
  */
 void server_drain(struct server *s);
 /* Accepts NULL. */

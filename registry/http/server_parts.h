@@ -27,9 +27,6 @@ const struct route *route_find(struct call *c, const char *method, const char *p
 /* Is it a health check? Those are answered however many other connections there are. */
 bool route_is_health(const struct route *r);
 
-/* Does its path name a node? */
-bool route_is_node(const struct route *r);
-
 /* The i-th route, NULL after the last; the number of a route, the number of all for NULL. */
 const struct route *route_at(size_t i);
 size_t route_number(const struct route *r);

@@ -109,7 +109,9 @@ struct call {
 	const char *authorization;	/* borrowed from the connection, or NULL */
 	const char *encoding;
 	const char *if_none_match;
-	const struct sockaddr *peer;
+	const struct sockaddr *peer;	/* of the connection, or of the client behind a proxy (peer_behind_proxy) */
+	struct sockaddr_storage client;
+	bool proxied;			/* peer is what a trusted proxy says, in client */
 	int fd;				/* of the connection */
 	const char *purpose;		/* of the credential that the route requires, or NULL */
 	unsigned busy;			/* open connections */

@@ -2,7 +2,9 @@
 # Copyright (C) 2026 The Topiary authors
 """What root of one node may do, who holds munge's key and so can sign as anybody, and what only administrators may."""
 import json
+import re
 import subprocess
+import time
 
 import pytest
 from registry_rig import SMALL, USER, machine, zstd
@@ -159,6 +161,32 @@ def test_users_of_the_registrys_host_cannot_relay(two_hosts):
     subprocess.run([BUILD / "topiary", "accept", "passed", "--config", registry.config], check=True, timeout=60)
 
 
+def test_clients_of_a_proxy(two_hosts, elsewhere):
+    """The last address of the last X-Forwarded-For counts, and only from TrustedProxies; nobody behind one is an
+    administrator."""
+    registry = two_hosts(TrustedProxies="192.0.2.1, 127.0.0.1", AdminHosts="behind")
+    xml, behind = machine(SMALL, "behind", 1), "192.0.2.77"
+    registry.name_host(behind, "behind")
+
+    def send(*forwarded, method="PUT", path="boot", **how):
+        purpose = {"boot": "export"}.get(path, path)
+        headers = dict(zip(("X_Forwarded_For", "x_forwarded_for"), forwarded))
+        cred = registry.sign(registry.claim("behind", xml, purpose=purpose))
+        return registry.request(method, f"/v1/nodes/behind/{path}", Authorization=f"Munge {cred}", **headers, **how)
+    for status, *forwarded in ((202, behind), (202, f"192.0.2.5,{behind} "), (403, f"{behind}, 192.0.2.5"),
+                               (202, "192.0.2.5", behind), (403, behind, "192.0.2.5"), (403, "::1"), (400, ""),
+                               (400, f"{behind}, unknown"), (202,)):
+        answer = send(*forwarded)
+        assert answer.status == status, (forwarded, answer.body)
+        assert status != 400 or "is no address" in words(answer)
+    assert "behind: sent from 192.0.2.5, which is not one of its addresses" in registry.log("topiaryd")
+    with elsewhere.threads(1) as far:
+        assert far.submit(send, behind, at=elsewhere.here).result().status == 403, "no proxy of TrustedProxies"
+    assert registry.put("behind", xml).status == 200
+    for forwarded, status in (([behind], 403), (["127.0.0.1"], 403), ([], 200)):
+        assert send(*forwarded, method="POST", path="accept").status == status
+
+
 def test_peer_check_settings(two_hosts, elsewhere):
     registry = two_hosts(PeerCheck="warn")
     with elsewhere.threads(1) as far:
@@ -181,6 +209,7 @@ def test_known_nodes(registry, configured):
 
 @pytest.mark.parametrize("settings, error", [
     ({"PeerCheck": "refused"}, "PeerCheck=refused: expected off, warn or refuse"),
+    ({"TrustedProxies": "localhost"}, "TrustedProxies=localhost: expected at most 8 addresses, as numbers"),
     ({"KnownNodes": "cn[1-"}, "KnownNodes: 'cn[1-': invalid host list"),
 ])
 def test_invalid_settings_are_refused(registry, configured, settings, error):
@@ -210,6 +239,25 @@ def test_administrators_are_users_on_listed_hosts(two_hosts, elsewhere):
         two_hosts(AdminHosts=f"nowhere.invalid, {elsewhere.there}")
         assert [a.status for a in try_all(far)] == [200, 200]
         assert [a.status for a in try_all(far, user="nobody")] == [403, 403]
+
+
+def test_a_controller_that_follows_the_snapshot(two_hosts, elsewhere):
+    """Its request names the current one; neither do others count, nor its own for an old one."""
+    registry = two_hosts(ControllerHosts="nowhere.invalid far", KnownNodes="far,followed,more")
+    assert registry.put("followed", machine(SMALL, "followed", 1)).status == 200
+
+    def times():
+        text = registry.get("/metrics").body.decode()
+        assert "\ntopiary_known_nodes 3\n" in text
+        return {host: int(t) for host, t in re.findall(r'controller_snapshot_\S+{host="(\S+)"} (\d+)', text)}
+    tag = registry.get("/v1/snapshot").headers["ETag"]
+    assert registry.request("GET", "/v1/snapshot", If_None_Match=tag).status == 304
+    with elsewhere.threads(1) as far:
+        for named, status in (('"old"', 200), (tag, 304)):
+            assert times() == {"nowhere.invalid": 0, "far": 0}
+            assert far.submit(registry.request, "GET", "/v1/snapshot", at=elsewhere.here,
+                              If_None_Match=named).result().status == status
+    assert times()["nowhere.invalid"] == 0 and abs(times()["far"] - time.time()) < 60
 
 
 def test_who_may_remove_a_node(two_hosts, elsewhere):

@@ -39,13 +39,26 @@ def refused(answer, status, words):
 
 # --- credentials
 
-def test_missing_credential(intact):
-    refused(intact.request("PUT", "/v1/nodes/bad/boot"), 401, "bad: .*the 'Authorization")
-    refused(intact.request("PUT", "/v1/nodes/bad/boot", Authorization="Basic YTpi"), 401, "the 'Authorization")
+CREDENTIALS = {
+    "missing": (lambda r: r.request("PUT", "/v1/nodes/bad/boot"), 401, "bad: .*the 'Authorization"),
+    "of another scheme": (lambda r: r.request("PUT", "/v1/nodes/bad/boot", Authorization="Basic YTpi"), 401,
+                          "the 'Authorization"),
+    "garbage": (lambda r: r.ask("bad", XML, cred="MUNGE:AwQFAAC:"), 401, "bad: munge: "),
+    "another user's": (lambda r: r.ask("bad", XML, r.sign(r.claim("bad", XML), user="nobody")), 403,
+                       "bad: signed by uid 65534"),
+    "for another reader": (lambda r: r.ask("bad", XML, r.sign(r.claim("bad", XML), reader="nobody")), 401,
+                           f"(?i)unauthorized.*RegistryUser must be uid {pwd.getpwnam('daemon').pw_uid} on every host"),
+    "of another node": (lambda r: r.put("witness", XML, r.sign(r.claim("bad", XML))), 403, "witness: .* node bad"),
+    "number out of range": (lambda r: r.ask("bad", XML, seq=2**63), 400, "out of range"),
+    "length too large": (lambda r: r.ask("bad", XML, length=(16 << 20) + 1), 413, "bad: "),
+    "body in another encoding": (lambda r: r.put("bad", XML, body=XML, encoding="identity"), 415, "bad: .*zstd"),
+}
 
 
-def test_garbage_credential(intact):
-    refused(intact.ask("bad", XML, cred="MUNGE:AwQFAAC:"), 401, "bad: munge: ")
+@pytest.mark.parametrize("what", CREDENTIALS)
+def test_refused_request(intact, what):
+    send, status, words = CREDENTIALS[what]
+    refused(send(intact), status, words)
 
 
 def test_replayed_credential(intact):
@@ -59,20 +72,6 @@ def test_expired_credential(intact):
     time.sleep(2.5)
     refused(intact.ask("bad", XML, cred), 401,
             "(?i)expired credential: the clocks of this host and the sender's differ")
-
-
-def test_credential_of_another_user(intact):
-    refused(intact.ask("bad", XML, intact.sign(intact.claim("bad", XML), user="nobody")), 403,
-            "bad: signed by uid 65534")
-
-
-def test_credential_for_another_reader(intact):
-    refused(intact.ask("bad", XML, intact.sign(intact.claim("bad", XML), reader="nobody")), 401,
-            f"(?i)unauthorized.*RegistryUser must be uid {pwd.getpwnam('daemon').pw_uid} on every host")
-
-
-def test_credential_of_another_node(intact):
-    refused(intact.put("witness", XML, intact.sign(intact.claim("bad", XML))), 403, "witness: .* node bad")
 
 
 @pytest.mark.parametrize("payload", [
@@ -97,20 +96,12 @@ def test_old_sequence_number(intact):
     assert intact.ask("seq", XML, seq=1, boot=str(uuid.uuid4())).status == 200
 
 
-def test_sequence_number_out_of_range(intact):
-    refused(intact.ask("bad", XML, seq=2**63), 400, "out of range")
-
-
 # --- bodies
 
 def test_body_that_is_not_what_was_signed(intact):
     refused(intact.put("bad", XML, body=zstd(XML + b" ")), 422, f"bad: .*{len(XML)} bytes")
     refused(intact.put("bad", XML, body=zstd(XML.replace(b"bad", b"bat"))), 422, "bad: .*signed")
     refused(intact.put("bad", XML, length=len(XML) - 1), 422, f"bad: .*{len(XML) - 1} bytes")
-
-
-def test_wrong_encoding(intact):
-    refused(intact.put("bad", XML, body=XML, encoding="identity"), 415, "bad: .*zstd")
 
 
 @pytest.mark.parametrize("body", [b"", b"\0", b"no zstd", XML, zstd(XML)[:-7], zstd(XML)[:20], zstd(XML) + zstd(XML),
@@ -175,10 +166,6 @@ def test_frames_as_any_compressor_may_write_them(intact):
         assert intact.get("/v1/nodes/frame/topology").body == XML
 
 
-def test_claimed_length_too_large(intact):
-    refused(intact.ask("bad", XML, length=(16 << 20) + 1), 413, "bad: ")
-
-
 def raw(registry, data, wait=10):
     with socket.create_connection(("127.0.0.1", registry.port), timeout=wait) as s:
         s.sendall(data)
@@ -191,21 +178,18 @@ def raw(registry, data, wait=10):
         return got
 
 
-def test_announced_body_too_large(intact):
-    cred = intact.sign(intact.claim("bad", XML))
-    head = (f"PUT /v1/nodes/bad/topology HTTP/1.1\r\nHost: x\r\nAuthorization: Munge {cred}\r\n"
-            "Content-Encoding: zstd\r\n"
-            f"Content-Length: {1 << 40}\r\n\r\n")
-    assert b" 413 " in raw(intact, head.encode()).split(b"\r\n")[0]
+def head(registry, lines):
+    cred = registry.sign(registry.claim("bad", XML))
+    return (f"PUT /v1/nodes/bad/topology HTTP/1.1\r\nHost: x\r\nAuthorization: Munge {cred}\r\n"
+            f"Content-Encoding: zstd\r\n{lines}\r\n\r\n").encode()
 
 
-def test_streamed_body_too_large(intact):
-    cred = intact.sign(intact.claim("bad", XML))
-    head = (f"PUT /v1/nodes/bad/topology HTTP/1.1\r\nHost: x\r\nAuthorization: Munge {cred}\r\n"
-            "Content-Encoding: zstd\r\n"
-            "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n")
+def test_body_too_large(intact):
+    """Announced, and streamed."""
     chunk = b"10000\r\n" + os.urandom(65536) + b"\r\n"
-    assert b" 413 " in raw(intact, head.encode() + 80 * chunk + b"0\r\n\r\n").split(b"\r\n")[0]
+    for request in (head(intact, f"Content-Length: {1 << 40}"),
+                    head(intact, "Transfer-Encoding: chunked\r\nConnection: close") + 80 * chunk + b"0\r\n\r\n"):
+        assert b" 413 " in raw(intact, request).split(b"\r\n")[0]
 
 
 @pytest.mark.parametrize("lengths", ["Content-Length: 0\r\nTransfer-Encoding: chunked",
@@ -215,10 +199,7 @@ def test_streamed_body_too_large(intact):
                                      "Content-Length: 5\r\nContent-Length: 0"])
 def test_body_of_two_lengths(intact, lengths):
     """Refused, and the connection closed (RFC 9112, 6.3): which of them BodyMemory was to count is not known."""
-    cred = intact.sign(intact.claim("bad", XML))
-    head = (f"PUT /v1/nodes/bad/topology HTTP/1.1\r\nHost: x\r\nAuthorization: Munge {cred}\r\n"
-            f"Content-Encoding: zstd\r\n{lengths}\r\n\r\n")
-    got = raw(intact, head.encode())
+    got = raw(intact, head(intact, lengths))
     assert b" 400 " in got.split(b"\r\n")[0] and b"onnection: close" in got, got
 
 

@@ -3,6 +3,7 @@
 """A PostgreSQL that does not answer, or that promises less than an acknowledgement says: 503 in time, and nothing
 acknowledged is lost."""
 import contextlib
+import http.client
 import os
 import signal
 import socket
@@ -73,6 +74,26 @@ def test_stopped_postgres(registry):
         assert [r.result().status for r in reads] == [503, 503]
     for n in range(100, 132):
         well_again(registry, n)
+
+
+def test_a_stop_answers_what_waits_for_postgres(registry):
+    """Half of a request has come when topiaryd is to end, the rest ten seconds later, and PostgreSQL answers for longer
+    than topiaryd waits for its clients."""
+    cred = registry.sign(registry.claim(*node(0)))
+    agent = http.client.HTTPConnection("127.0.0.1", registry.port, timeout=120)
+    agent.connect()
+    agent.send(b"PUT /v1/nodes/n0/boot HTTP/1.1\r\nHost: registry\r\n")
+    daemon = registry.daemons.pop("topiaryd")
+    daemon.send(signal.SIGTERM)
+    time.sleep(10)
+    with stopped(registry):
+        agent.send(f"Authorization: Munge {cred}\r\n\r\n".encode())
+        answer = http.client.HTTPResponse(agent.sock, method="PUT")
+        answer.begin()
+        assert answer.status == 503 and daemon.child.wait(120) == 0, registry.log("topiaryd")
+    agent.close()
+    registry.start_topiaryd()
+    well_again(registry, 0)
 
 
 class Wire:

@@ -20,6 +20,7 @@ from upkeep_rig import BASE, all_there, clone, memory_below, name, relinked, upk
 
 DISK = 192  # MiB
 MEMORY = 256 << 20  # bytes of topiaryd and its workers
+CUT = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'topiaryd'"
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +103,7 @@ def test_read_only(registry, where):
     that begin meanwhile."""
     assert registry.put(name(1), clone(1)).status == 200
     before = registry.get("/v1/nodes").json()
-    cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'topiaryd'"
-    superuser(registry, f"ALTER {where} SET default_transaction_read_only = on", "SELECT pg_reload_conf()", cut)
+    superuser(registry, f"ALTER {where} SET default_transaction_read_only = on", "SELECT pg_reload_conf()", CUT)
     try:
         assert wait_until(lambda: registry.put(name(2000), clone(2000)).status == 503, 10)
         answer = registry.put(name(2000), clone(2000))
@@ -121,13 +121,12 @@ def test_read_only(registry, where):
 
 def test_sessions_of_other_clients(registry):
     """What PgBouncer has in transaction mode: a session's settings, locks and statements are another client's."""
-    cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'topiaryd'"
-    superuser(registry, f"ALTER ROLE {USER} SET topiary.session = 'used'", cut)
+    superuser(registry, f"ALTER ROLE {USER} SET topiary.session = 'used'", CUT)
     try:
         assert wait_until(lambda: registry.put(name(1), clone(1)).status == 503, 10)
         assert "pool_mode=session" in registry.put(name(1), clone(1)).json()["error"]
     finally:
-        superuser(registry, f"ALTER ROLE {USER} RESET topiary.session", cut)
+        superuser(registry, f"ALTER ROLE {USER} RESET topiary.session", CUT)
     assert wait_until(lambda: registry.put(name(1), clone(1)).status == 200, 10)
 
 
@@ -174,18 +173,16 @@ def test_a_stop_cuts_no_request(registry):
 
 def test_cut_connections(registry):
     """An administrator ends them all, again and again: at most the export under way is to be sent again."""
-    cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'topiaryd'"
     documents = {name(i): clone(i) for i in range(2100, 2130)}
     for node, xml in documents.items():
-        superuser(registry, cut)
+        superuser(registry, CUT)
         assert wait_until(lambda n=node, x=xml: registry.put(n, x).status == 200, 10)
     assert all_there(registry, documents)
 
 
 def test_refused_connections(registry):
     """All places are taken: 503, and well again when there is one."""
-    superuser(registry, "ALTER ROLE daemon CONNECTION LIMIT 0",
-              "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'topiaryd'")
+    superuser(registry, "ALTER ROLE daemon CONNECTION LIMIT 0", CUT)
     try:
         answer = registry.put(name(2200), clone(2200))
         assert answer.status == 503 and "too many connections" in answer.json()["error"], answer.body
