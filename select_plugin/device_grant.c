@@ -80,6 +80,23 @@ static int links_among(const gres_node_state_t *ns, const struct on_node *on)
 	return sum;
 }
 
+/* Whether others may replace the chosen devices; they are all of one type then. */
+static bool read_usable(const gres_node_state_t *ns, struct on_node *on)
+{
+	unsigned first = 0;
+
+	while (first < on->list.n && !on->chosen[first])
+		first++;
+	for (unsigned d = 0; d < on->list.n; d++) {
+		bool same = device_type(ns, d) == device_type(ns, first);
+
+		if (on->chosen[d] && !same)
+			return false;
+		on->usable[d] = same && !bit_test(ns->gres_bit_alloc, d);
+	}
+	return true;
+}
+
 static void select_chosen(gres_job_state_t *g, const struct on_node *on)
 {
 	bitstr_t **at;
@@ -109,12 +126,9 @@ static void choose_on(const job_record_t *job, gres_state_t *s, int node, unsign
 	if (was && read_node(&on, job->job_resrcs, at, node, s->gres_name, was)) {
 		/* Each task has devices of its own: as many at a socket as its tasks need. */
 		on.list.socket_cores = g->gres_per_task ? node_record_table_ptr[node]->cores : 0;
-		for (unsigned d = 0; d < on.list.n; d++)
-			on.usable[d] = !bit_test(ns->gres_bit_alloc, d) &&
-				       (!g->type_id || device_type(ns, d) == g->type_id);
 		links = links_among(ns, &on);
 		if (on.known == (unsigned) bit_set_count(was) && on.known == g->gres_cnt_node_select[node] &&
-		    device_choice_improve(&on.list, on.mine, on.chosen) &&
+		    read_usable(ns, &on) && device_choice_improve(&on.list, on.mine, on.chosen) &&
 		    links_among(ns, &on) >= links)
 			select_chosen(g, &on);
 		free(on.mine);

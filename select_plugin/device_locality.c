@@ -248,12 +248,23 @@ static void groups_sort(struct device_groups *g, uint64_t *cores, unsigned words
 		}
 }
 
-void device_groups_read(const char *name, uint32_t type, int node, const struct shape *shape, uint64_t *cores,
-			struct device_groups *out)
+static uint32_t type_granted(const gres_node_state_t *ns, unsigned want)
+{
+	int first = ns && ns->gres_bit_alloc ? bit_ffc(ns->gres_bit_alloc) : -1;
+	uint32_t type = first < 0 ? 0 : device_type(ns, first);
+	uint64_t have, gone;
+
+	devices_of_type(ns, type, &have, &gone);
+	return have >= gone + want ? type : 0;
+}
+
+void device_groups_read(const char *name, uint32_t type, unsigned want, int node, const struct shape *shape,
+			uint64_t *cores, struct device_groups *out)
 {
 	const gres_node_state_t *ns = device_state(node, name);
 
 	*out = (struct device_groups){ .cores = cores };
+	type = type || !want ? type : type_granted(ns, want);
 	if (ns && tells_cores(ns))
 		groups_of_slurm(ns, type, shape->cores, cores, out);
 	else if (ns)

@@ -124,6 +124,7 @@ class Conf(NamedTuple):
     reserved: frozenset
     gpus: int
     types: list = []      # of GPUs, as gres.conf has them
+    memory: int = 0       # MB
 
 
 def conf_of(record):
@@ -133,7 +134,7 @@ def conf_of(record):
     gpus = re.findall(r"\bgpu(?::[a-z]\w*)?:(\d+)", told.get("Gres", ""))
     return Conf(threads, int(told["Sockets"]) * int(told["CoresPerSocket"]),
                 frozenset(cpu // threads for cpu in expand(spec)) if re.match(r"\d", spec) else frozenset(),
-                sum(map(int, gpus)))
+                sum(map(int, gpus)), [], int(told["RealMemory"]))
 
 
 def hosts(text):
@@ -288,6 +289,7 @@ def gpus_of_job(case):
             continue
         kind = re.search(r"gpu:([a-z]\w*):", " ".join(request.options))
         mine_of = {gpu for gpu in range(case.confs[node].gpus) if not kind or case.confs[node].types[gpu] == kind[1]}
+        types = case.confs[node].types
         if granted - mine_of:
             yield Fault("GPUs of another type", f"{node}: {sorted(granted)}", f"{kind[1]} are {sorted(mine_of)}")
 
@@ -303,10 +305,12 @@ def gpus_of_job(case):
 
         mine = (len(cores - hardware.near(granted)),
                 sum(not hardware.near([gpu]) & cores for gpu in granted) if len(cores) >= len(granted) else 0)
-        if any(gpu not in hardware.gpus for gpu in case.free_gpus(node)):
+        if any(gpu not in hardware.gpus for gpu in case.free_gpus(node)) or (
+                types and len({types[gpu] for gpu in granted}) > 1):
             continue
         best = min((cost(which, hardware.near(which), free), which)
-                   for which in itertools.combinations(sorted(case.free_gpus(node) & mine_of), len(granted)))
+                   for which in itertools.combinations(sorted(case.free_gpus(node) & mine_of), len(granted))
+                   if not types or {types[gpu] for gpu in which} == {types[gpu] for gpu in granted})
         if mine[0] > best[0][0]:
             yield Fault("job's cores far from its GPUs", f"{node}: {mine[0]} of cores {sorted(cores)} are far from "
                         f"GPUs {sorted(granted)}", f"with free GPUs {best[1]} "
@@ -329,7 +333,7 @@ def why(case):
             rows.setdefault(head, []).append(label[2] or label[4])
     told = {name: " ".join(lines) for name, lines in rows.items()}
     for check in (why_asked, why_wanted, why_because, why_cores, why_touches, why_level, why_tasks, why_gpus,
-                  why_leaves, why_choice):
+                  why_leaves, why_choice, why_memory):
         for fault in check(case, record, request, told) or ():
             yield Fault(f"why: {fault.kind}", fault.seen, fault.true)
 
@@ -423,14 +427,18 @@ def why_level(case, record, request, told):
 
 
 def why_tasks(case, record, request, told):
-    if told.get("tasks") != "none is split" or len(record.cores) != 1 or request.value("overcommit") is not None:
+    line = told.get("tasks", "")
+    if len(record.cores) != 1 or request.value("overcommit") is not None:
         return
     (node, cores), = record.cores.items()
-    each = -(-int(request.value("c") or 1) // threads_used(request, case.confs[node]))
-    for level in ("numa", "l3"):
+    cpus, threads = int(request.value("c") or 1), threads_used(request, case.confs[node])
+    each = -(-cpus // threads)
+    for level, noun in (("numa", "NUMA nodes"), ("l3", "L3 caches")):
         domains = [domain for domain in case.hardware[node].domains(level) if len(domain) >= each]
         room = sum(len(domain & cores) // each for domain in domains)
-        if domains and room < int(request.value("n")) and each > 1:
+        if noun in line and room >= int(request.value("n")) and cpus % threads == 0:
+            yield Fault("split", line, f"{node}: {sorted(cores)}: the {level} domains hold {room} tasks")
+        if line == "none is split" and domains and room < int(request.value("n")) and each > 1:
             yield Fault("none is split", f"{node}: {sorted(cores)}", f"{request.value('n')} tasks of {each} cores, but "
                         f"the {level} domains hold {room}")
             return
@@ -490,6 +498,29 @@ def why_choice(case, record, request, told):
             yield Fault("first in Slurm's order", told["beside"], f"the job names {named}")
         elif len(record.cores) == 1 and case.order.index(beside[1]) < case.order.index(*record.cores):
             yield Fault("first in Slurm's order", told["beside"], f"the order is {case.order}")
+
+
+def why_memory(case, record, request, told):
+    """Each core has as much of the job's memory; what Slurm may allocate is where the node's DRAM is."""
+    (node, cores), *others = record.cores.items()
+    hardware, asked = case.hardware[node], request.value("mem") or request.value("mem-per-cpu")
+    dram = [one for one in hardware.memory if one.subtype != "HBM"]
+    wanted = int(re.search(r"CPU_IDs=\S+ Mem=(\d+)", record.line)[1])
+    if (others or not asked or int(asked) == 0 or request.value("exclusive") is not None or "placed" not in told["job"]
+            or not all(one.bytes and one.pus for one in dram)):
+        return
+    has, real = sum(one.bytes for one in hardware.memory), case.confs[node].memory
+    real = real if real <= sum(one.bytes for one in dram) >> 20 else real * sum(one.bytes for one in dram) / has
+    near, short = 0, False
+    for pus in {one.pus for one in dram}:
+        own = real * sum(one.bytes for one in dram if one.pus == pus) / sum(one.bytes for one in dram)
+        mine = len(hardware.cores_of(pus) & cores)
+        near += own if mine else 0
+        short |= wanted * mine / len(cores) > own * 1.02 + 1
+    if "may be far" in told.get("memory", "") and wanted < near * 0.98 - 200:
+        yield Fault("memory", told["memory"], f"{node}: {wanted} MB, the NUMA nodes of {sorted(cores)} have {near:.0f}")
+    elif short and "memory" not in told and request.value("topo-mem") != "off" and request.value("topo-fit") != "off":
+        yield Fault("memory is far and not said", str(told), f"{node}: {wanted} MB, {sorted(cores)}, {near:.0f} there")
 
 
 # --- the step

@@ -182,5 +182,6 @@ def draw(rng, group, idle):
         request.array = 2
     elif 0.12 < kind < 0.2 and tasks > 1:
         request.matrix = tasks
-        request.srun = [w for w in request.srun if w == "--topo-report=json"]
+        request.srun = [w for w in request.srun if w.startswith(("--topo-report", "--topo-mem", "--topo-omp",
+                                                                 "--topo-nic"))]
     return request

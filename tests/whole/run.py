@@ -313,7 +313,7 @@ def run(seed, cases, only=None, keep=False):
                         done += 1
                         fate = judged[0].fate + (f" (stock {judged[0].stock})" if judged[0].stock else "")
                         fates[fate] += 1
-                        if judged[0].stock not in ("", judged[0].fate):
+                        if judged[0].stock not in ("", judged[0].fate) or judged[0].fate == "late":
                             print(f"{name} {fate}: {judged[0].request.words()}: {judged[0].reason()}", flush=True)
                         kinds.update({fault.kind for fault, _ in found})
                         for fault, case in {fault.kind: (fault, case) for fault, case in reversed(found)}.values():

@@ -24,7 +24,7 @@ choice   1 of 1 node offered by Slurm had room
 
 def true_case():
     """Two packages of eight cores of two threads; GPU 0 is at the first, 1 and 2 at the second."""
-    hardware, confs = Hardware(machine("intel-2x8")), {"n1": Conf(2, 16, frozenset(), 3)}
+    hardware, confs = Hardware(machine("intel-2x8")), {"n1": Conf(2, 16, frozenset(), 3, [], 1000)}
     request = Request([["-n2", "-c4", "--gres=gpu:1"]],
                       ["-c4", "--topo-place=compact:numa", "--topo-membind=bind", "--topo-report=json"])
     case = Case(request, {"n1": hardware}, confs, ["n1"], why=WHY, fate="ran")
@@ -82,6 +82,8 @@ UNTRUE = {
     "why: leaves, entirely free": beside("0-1"), "why: asked": said("prefer", "spread"),
     "why: number of tasks": said("2 tasks", "4 tasks"), "why: cores of a task": said("of 2 cores", "of 4 cores"),
     "why: cores": said("0-3", "0-4"), "why: touches": said("1 package", "2 packages"),
+    "why: split": said("none is split", "1 split between NUMA nodes"), "why: memory": lambda case: (
+        case.request.options.append("--mem=80"), said("GPUs ", "memory   part of it may be far\nGPUs ")(case)),
     "why: beside": said("choice ", "beside   n1: the job would use more packages there\nchoice "),
     "report: CPUs": told("cpus_os", "9"), "report: logical CPUs": told("cpus_logical", "31"),
     "report: memory policy": told("memory", "local"), "report: GPU": told("gpu", "0 far"),
