@@ -296,6 +296,9 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 	job_request_need(req, first->tasks, first->node, &need);
 	v.tasks = first->tasks;
 	v.task_cores = need.task_cores;
+	/* With --overcommit Slurm decides how many are where, on whatever cores. */
+	if ((uint64_t) first->tasks * v.nodes < req->tasks)
+		v.tasks = v.task_cores = 0;
 	v.cores_per_node = cores_on(job, first->node);
 	v.cost = *worst->cost;
 	if (!p->given && !req->whole_nodes)

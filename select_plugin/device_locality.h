@@ -38,9 +38,9 @@ bool device_fits(const struct device_need *need, uint32_t tasks, int node, bool 
 bool device_wants_gpus(const job_record_t *job);
 
 /*
- * The free devices of a kind and type on a node, grouped by the cores near them, which are written to cores[]: space for
- * DEVICE_SHARES_MAX + 1 sets. No group where this is unknown. type 0: of any; if a job wants some (want > 0), of the
- * type that Slurm grants, the first free device's, as long as there are enough.
+ * The free devices of a kind and type on a node, grouped by the cores near them, which are written to cores[]: space
+ * for DEVICE_SHARES_MAX + 1 sets. No group where this is unknown. type 0: of any; if a job wants some (want > 0), of
+ * the type that Slurm grants, the first free device's, as long as there are enough.
  */
 void device_groups_read(const char *name, uint32_t type, unsigned want, int node, const struct shape *shape,
 			uint64_t *cores, struct device_groups *out);

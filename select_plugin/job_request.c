@@ -216,6 +216,12 @@ static void read_memory(const job_record_t *job, struct job_request *a)
 	a->memory = d->pn_min_memory & ~MEM_PER_CPU;
 }
 
+static int counts_for_job(void *gres, void *unused)
+{
+	(void) unused;
+	return ((gres_job_state_t *) ((gres_state_t *) gres)->gres_data)->gres_per_job > 0;
+}
+
 const char *job_request_read(const job_record_t *job, const struct request *site, uint32_t min_nodes,
 			     uint32_t max_nodes, uint32_t req_nodes, struct job_request *out)
 {
@@ -244,7 +250,9 @@ const char *job_request_read(const job_record_t *job, const struct request *site
 	read_memory(job, &a);
 	if (!a.memory && !(a.counts_memory && job->gres_list_req))
 		a.request.memory = FIT_OFF;
-	count_nodes(&a, req_nodes, job->gres_list_req);
+	/* Where devices are counted for the whole job, Slurm gives the fewest nodes of a range (_eval_nodes()). */
+	count_nodes(&a, job->gres_list_req && list_find_first(job->gres_list_req, counts_for_job, NULL) ? a.min_nodes :
+		    req_nodes, job->gres_list_req);
 	slurm = options_of_job(job);
 	a.overcommit = slurm.overcommit;
 	why = unsupported_reason(&a, &slurm);

@@ -237,7 +237,9 @@ static int refuse_path(const struct job_request *req, const struct finding *f, c
 	if (f->named >= 0 && !f->named_cores)
 		return err_set(e, "--topo-request=%s: node %s does not have these domains", path,
 			       node_record_table_ptr[f->named]->name);
-	if (f->holding.nodes < req->min_nodes && (f->holding.nodes || !f->largest))
+	if (!f->holding.nodes && !f->largest)
+		return err_set(e, "--topo-request=%s: no node that the job may get has these domains", path);
+	if (f->holding.nodes < req->min_nodes && f->holding.nodes)
 		return err_set(e, "--topo-request=%s: the job needs %u node%s with these domains, but only %u %s them",
 			       path, req->min_nodes, plural(req->min_nodes), f->holding.nodes,
 			       f->holding.nodes == 1 ? "has" : "have");

@@ -121,11 +121,14 @@ static void describe_touched(const struct verdict *v, struct buf *out)
 
 static void describe_beyond(const struct verdict *v, struct buf *out)
 {
-	unsigned n = count_at(v, SCORE_BEYOND, LEVEL_NODE) + 1;
+	unsigned n = count_at(v, SCORE_BEYOND, LEVEL_NODE) + 1, cores = v->cores_per_node;
 	enum level wanted = level_of(&v->request), level = wanted;
 
 	if (level == LEVEL_NODE || v->outcome != VERDICT_PLACED)
 		return;
+	/* Of tasks that share cores, cores were counted. */
+	if (v->request.fit == FIT_SPREAD && cores && cores < v->tasks)
+		n *= (v->tasks + cores - 1) / cores;
 	/* In its place the next level out was counted. */
 	while (level > LEVEL_NODE && verdict_lacks(v, level))
 		level--;

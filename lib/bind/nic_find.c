@@ -191,18 +191,21 @@ static bool candidate_read(hwloc_obj_t pci, struct nic_candidate *c)
 	return true;
 }
 
-/* The PUs local to a device, extended to whole NUMA nodes. */
+/* The PUs local to a device, extended to whole NUMA nodes of its package. */
 static hwloc_bitmap_t local_pus(hwloc_topology_t t, hwloc_obj_t pci, const struct nic_domains *d)
 {
-	hwloc_obj_t around = hwloc_get_non_io_ancestor_obj(t, pci);
+	hwloc_obj_t around = hwloc_get_non_io_ancestor_obj(t, pci), package = around;
 	hwloc_bitmap_t near = hwloc_bitmap_dup(around->cpuset);
 
+	while (package && package->type != HWLOC_OBJ_PACKAGE)
+		package = package->parent;
 	if (!near)
 		return NULL;
 	if (hwloc_bitmap_iszero(near))
 		hwloc_bitmap_copy(near, hwloc_get_root_obj(t)->cpuset);
 	for (unsigned i = 0; i < d->n; i++)
-		if (hwloc_bitmap_intersects(d->node[i]->cpuset, around->cpuset))
+		if (hwloc_bitmap_intersects(d->node[i]->cpuset, around->cpuset) &&
+		    (!package || hwloc_bitmap_isincluded(d->node[i]->cpuset, package->cpuset)))
 			hwloc_bitmap_or(near, near, d->node[i]->cpuset);
 	return near;
 }

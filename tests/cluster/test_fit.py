@@ -126,6 +126,7 @@ NEVER = "configuration is not available"
      "/l3=1/core=8 requests exactly 8 cores on each node, but 1 task needs 1 there: "),
     (["-N3", "-x", "cn5", "-n24", "--topo-request=/package=4/core=2"],
      "/package=4/core=2: the job needs 3 nodes with these domains, but only 2 have them"),
+    (["-N1", "-n9", "--topo-request=/l3=9/core=1"], "/l3=9/core=1: no node that the job may get has these domains"),
     (["-N2", "-x", "cn5", "-n5", "--topo-request=/core=3"],
      "/core=3 requests 3 cores on each node, but the job's 5 tasks cannot be divided evenly among nodes"),
     ([*ON, "-c9", *WITHIN_L3], "node cn1 cannot meet the requirement: a task needs 9 cores in one L3 cache, but its"

@@ -217,14 +217,14 @@ static hwloc_topology_t loaded(const char *xml)
 	return t;
 }
 
-static hwloc_topology_t node_of(const struct device *devices, bool distances)
+static hwloc_topology_t node_on(const char *synthetic, const struct device *devices, bool distances)
 {
 	struct buf out = {0};
 	hwloc_topology_t t;
 	char *xml;
 
 	assert_int_equal(hwloc_topology_init(&t), 0);
-	assert_false(hwloc_topology_set_synthetic(t, NODE) || hwloc_topology_load(t));
+	assert_false(hwloc_topology_set_synthetic(t, synthetic) || hwloc_topology_load(t));
 	assert_int_equal(machine_export(t, &out, NULL), 0);
 	xml = out.data;
 	hwloc_topology_destroy(t);
@@ -235,6 +235,11 @@ static hwloc_topology_t node_of(const struct device *devices, bool distances)
 	t = loaded(xml);
 	free(xml);
 	return t;
+}
+
+static hwloc_topology_t node_of(const struct device *devices, bool distances)
+{
+	return node_on(NODE, devices, distances);
 }
 
 /* --- which devices there are --- */
@@ -284,6 +289,22 @@ static const struct {
 	  " psm2 1:1 near 8-9"
 		},
 };
+
+/* Also where the firmware interleaves memory among packages, as one NUMA node. */
+TEST(is_near_no_other_package)
+{
+	hwloc_topology_t t = node_on("[numa] pack:2 l3:2 core:2 pu:1", two_and_two_hfi, false);
+	struct nics n;
+	char *got;
+
+	assert_int_equal(nics_find(t, &n, NULL), 0);
+	got = listing(&n);
+	assert_string_equal(got, "hfi1_0/hsi0 18:00.0 psm2 0:1 near 0-3; hfi1_1/hsi1 3b:00.0 psm2 1:1 near 0-3; "
+			    "hfi1_2/hsi2 86:00.0 psm2 2:1 near 4-7; hfi1_3/hsi3 af:00.0 psm2 3:1 near 4-7");
+	free(got);
+	nics_free(&n);
+	hwloc_topology_destroy(t);
+}
 
 TEST(finds_devices)
 {

@@ -92,6 +92,14 @@ TEST(prints_text)
 		  "level    each task has its own L3 cache\n"
 		  "leaves   2 cores of its L3 caches are used or reserved by others\n"
 		  "beside   cn2: more cores of its L3 caches are used or reserved by others\n" },
+		{ "topiary:1 placed fit=spread nodes=1 tasks=5x1 all_tasks=5 cores_per_node=2 touched=1,1,2,2,2"
+		  " cores=cn1:0-1 end",
+		  "asked    one L3 cache per task if possible (fit spread)\n"
+		  "wanted   5 tasks on one node; they share 2 cores\n"
+		  "cores    cn1 0-1\n"
+		  "touches  1 package, 2 NUMA nodes\n"
+		  "level    up to 3 tasks share one L3 cache\n"
+		  "leaves   no core of its L3 caches is used or reserved by others\n" },
 		{ "topiary:1 placed fit=spread level=package nodes=1 tasks=3x1 beyond=1 touched=2,2,2,2,3 beside=cn2"
 		  " decided=beyond cores=cn1:0-2 end",
 		  "asked    one package per task if possible (fit spread, level package)\n"

@@ -212,6 +212,9 @@ def requires(request):
 def fate(case):
     if case.fate == "ran" or case.fate == case.stock or case.stock == "refused":
         return
+    each = int(step_cpus(case.request) or 1)
+    if case.fate == "late" and any(each > conf.threads and each % conf.threads for conf in case.confs.values()):
+        return      # Slurm gives a step's tasks whole cores, which the job does not have
     if case.stock == "ran" and not requires(case.request):
         yield Fault(f"job {case.fate}", case.fate + ": " + " / ".join(case.said[-3:]), "under stock Slurm it ran")
     elif requires(case.request) and case.fate in ("waits", "refused") and may_be(case):

@@ -143,7 +143,7 @@ def draw(rng, group, idle):
     tasks = max(tasks, nodes)
     words = [f"-n{tasks}"]
     if nodes > 1 or rng.random() < 0.5:
-        words.append(f"-N{nodes}" if nodes == 1 or rng.random() < 0.9 else "-N1-2")
+        words.append(f"-N{nodes}" if nodes == 1 or each > 1 or rng.random() < 0.8 else "-N1-2")
     if each > 1 or rng.random() < 0.1:
         words.append(f"-c{each}")
     if gpus and rng.random() < 0.6:
@@ -170,7 +170,8 @@ def draw(rng, group, idle):
             request.srun.append("--topo-report=json")
     if rng.random() < 0.15:
         request.srun.insert(0, f"-n{rng.randint(1, tasks)}" if nodes == 1 else f"-n{tasks}")
-    if each > 1 and rng.random() < 0.8:
+    # Slurm has no cores for a step of several tasks that have an odd number of threads, mostly.
+    if each > 1 and rng.random() < (0.1 if tasks > 1 and each > threads and each % threads else 0.8):
         request.srun.insert(0, f"-c{each}")
     if kind > 0.95 and not request.plain:
         request.components.append([f"-n{rng.randint(1, 2)}", "-N1", *rng.choice([
