@@ -7,10 +7,7 @@
 SPANK_PLUGIN(topiary, 1)
 #pragma GCC visibility pop
 
-#include "launch/launchers.h"
-#include "launch/rank_file.h"
-#include "launch/srun_side.h"
-#include "launch/submit.h"
+#include "launch/launch.h"
 #include "options.h"
 #include "step/step.h"
 #include "task/task.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "launchers.h"
+#include "launch.h"
 
 #include <limits.h>
-#include <slurm/slurm.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,14 +49,6 @@ static const struct launcher {
 static const struct launcher *current;
 static bool proxy_follows_map;
 
-static bool has_pair(int argc, char **argv, const char *option, const char *value)
-{
-	for (int i = 1; i + 1 < argc; i++)
-		if (!strcmp(argv[i], option) && !strcmp(argv[i + 1], value))
-			return true;
-	return false;
-}
-
 static const struct launcher *find_launcher(const char *path)
 {
 	const char *program = strrchr(path, '/');
@@ -72,10 +62,13 @@ static const struct launcher *find_launcher(const char *path)
 
 static bool user_binds(spank_t sp, int argc, char **argv)
 {
+	bool binds = current->option;
+
+	for (int i = 1; i + 1 < argc && binds; i++)
+		binds = strcmp(argv[i], current->option) || strcmp(argv[i + 1], current->value);
 	for (size_t i = 0; i < COUNT(current->user) && current->user[i]; i++)
-		if (task_env_has(sp, current->user[i]))
-			return true;
-	return current->option && !has_pair(argc, argv, current->option, current->value);
+		binds |= task_env_has(sp, current->user[i]);
+	return binds;
 }
 
 /* An salloc(1) in a batch script inherits the map of the surrounding job. */
@@ -88,7 +81,7 @@ static bool map_is_of_this_job(spank_t sp)
 	       strstr(file, folder);
 }
 
-/* Did srun get the map's hosts (srun_side.c)? */
+/* Did srun get the map's hosts (srun_follow_map)? */
 static bool srun_follows_map(spank_t sp)
 {
 	char given[PATH_MAX], map[PATH_MAX];
@@ -172,52 +165,36 @@ static int check_rank(void *data, unsigned rank, unsigned first, unsigned last, 
 	return rank < MAX_RANKS ? 0 : err_set(e, BLOCKS " has more than %u ranks on this node", MAX_RANKS);
 }
 
-static int export_binding(const struct task *ranks, struct err *e)
-{
-	struct buf variable = {0};
-	char *value;
-	int rc = 0;
-
-	current->format(ranks, &variable);
-	if (variable.failed || !variable.len) {
-		rc = err_set(e, "out of memory");
-	} else {
-		value = strchr(variable.data, '=');
-		*value++ = '\0';
-		task_env_set(ranks->sp, variable.data, value);
-	}
-	buf_free(&variable);
-	return rc;
-}
-
 /* This node's ranks are placed as if they were the step's tasks. */
-static int export_places(struct task *ranks, const char *places, struct err *e)
-{
-	int n = map_places_parse(places, step.node, check_rank, NULL, e);
-
-	if (n <= 0)
-		return n;
-	ranks->nlocal = n;
-	if (task_alloc_masks(ranks, e))
-		return -1;
-	return (n = task_masks_from_places(ranks, places, e)) > 0 ? export_binding(ranks, e) : n;
-}
-
 static int export_map(struct task *ranks, struct err *e)
 {
-	char *places = malloc(MAP_PLACES_MAX);
-	int rc = 0;
+	char *places = malloc(MAP_PLACES_MAX), *value;
+	struct buf variable = {0};
+	int rc = -1, n;
 
 	if (!places)
-		rc = err_set(e, "out of memory");
+		err_set(e, "out of memory");
 	else if (!step.is_local)
-		rc = err_set(e, "TopologyFile describes another machine");
-	else if (image_adopt_alone(step.path, &ranks->topology, e))
-		rc = -1;
-	else if (!spank_getenv(ranks->sp, BLOCKS, places, MAP_PLACES_MAX))
-		rc = export_places(ranks, places, e);
+		err_set(e, "TopologyFile describes another machine");
+	else if (!image_adopt_alone(step.path, &ranks->topology, e))
+		rc = spank_getenv(ranks->sp, BLOCKS, places, MAP_PLACES_MAX) ? 0 : 1;
+	if (rc > 0 && (rc = n = map_places_parse(places, step.node, check_rank, NULL, e)) > 0) {
+		ranks->nlocal = n;
+		rc = task_alloc_masks(ranks, e) ? -1 : task_masks_from_places(ranks, places, e);
+	}
+	if (rc > 0) {
+		current->format(ranks, &variable);
+		if (variable.failed || !variable.len) {
+			rc = err_set(e, "out of memory");
+		} else {
+			value = strchr(variable.data, '=');
+			*value++ = '\0';
+			task_env_set(ranks->sp, variable.data, value);
+		}
+	}
+	buf_free(&variable);
 	free(places);
-	return rc;
+	return rc < 0 ? -1 : 0;
 }
 
 int launchers_prepare(spank_t sp, int argc, char **argv)
@@ -228,7 +205,7 @@ int launchers_prepare(spank_t sp, int argc, char **argv)
 	(void) argc, (void) argv;
 	if (!proxy_follows_map || step.user_binds || step.dir < 0)
 		return 0;
-	if (export_map(&ranks, &e) < 0)
+	if (export_map(&ranks, &e))
 		slurm_spank_log("topiary: step %s: mpiexec does not follow the job's rank map: %s", step.name,
 			printable(e.text));
 	task_free(&ranks);

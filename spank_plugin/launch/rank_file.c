@@ -1,19 +1,117 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "rank_file.h"
+#include "launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <slurm/slurm.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/child.h"
+#include "base/file.h"
 #include "base/printable.h"
 #include "options.h"
 #include "step/step.h"
+#include "task/map_places.h"
+
+/*
+ * --- the batch script's environment ---
+ *
+ * Later steps inherit these variables and need them, so task_env_set does not apply.
+ */
+
+enum { MAX_ENV = 1 << 20 };
+
+/*
+ * Open MPI 4 follows the map by its sequential mapper. It would apply a rank file to spawned ranks, too, which have no
+ * line in it, and MPI_Comm_spawn would fail.
+ */
+#define OPENMPI_POLICY "OMPI_MCA_rmaps_base_mapping_policy"
+#define OPENMPI_HOSTS "OMPI_MCA_orte_default_hostfile"
+#define OUR_HOSTS "TOPIARY_OPENMPI_HOSTFILE"
+#define PLACES "TOPIARY_PLACES"
+#define BLOCKS "TOPIARY_BLOCK_PLACES"
+
+/* The variables of `topiary map --env` that are exported, and under which name. */
+static const struct exported {
+	const char *name, *as;
+	bool openmpi;		/* only where the user has not chosen a mapping of Open MPI's */
+} exported[] = {
+	{ OPENMPI_POLICY, OPENMPI_POLICY, true },
+	{ OPENMPI_HOSTS, OPENMPI_HOSTS, true },
+	{ OPENMPI_HOSTS, OUR_HOSTS, false },
+	{ "TOPIARY_HOSTFILE", "TOPIARY_HOSTFILE", false },
+	{ PLACES, PLACES, false },
+	{ NULL },
+}, exported_blocks[] = {
+	{ PLACES, BLOCKS, false },
+	{ NULL },
+};
+
+/* With one of these the user chose a mapping of Open MPI's. */
+static const char *const openmpi_users[] = {
+	OPENMPI_POLICY, OPENMPI_HOSTS, "OMPI_MCA_rmaps_base_schedule_policy", "OMPI_MCA_rmaps_rank_file_path",
+		"OMPI_MCA_orte_rankfile",
+};
+
+static const struct { const char *key, *name; } costs[] = {
+	{ "cost", "TOPIARY_RANKFILE_COST" },
+	{ "block", "TOPIARY_RANKFILE_COST_BLOCK" },
+	{ "cyclic", "TOPIARY_RANKFILE_COST_CYCLIC" },
+};
+
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+/* Those of the variables that `topiary map --env` wrote to a file which are in a list. */
+static int export_file(spank_t sp, const char *file, const struct exported *list, struct err *e)
+{
+	bool user_maps = false;
+	struct buf text = {0};
+	char *save = NULL, *value;
+
+	for (size_t i = 0; i < COUNT(openmpi_users); i++)
+		user_maps |= task_env_has(sp, openmpi_users[i]);
+	if (file_read(file, MAX_ENV, &text, e))
+		return -1;
+	for (char *line = strtok_r(text.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		if (!(value = strchr(line, '=')))
+			continue;
+		*value++ = '\0';
+		for (const struct exported *x = list; x->name; x++)
+			if (!strcmp(x->name, line) && !(user_maps && x->openmpi))
+				spank_setenv(sp, x->as, value, 1);
+	}
+	buf_free(&text);
+	return 0;
+}
+
+int rank_file_unset_env(spank_t sp, int argc, char **argv)
+{
+	char now[PATH_MAX], ours[PATH_MAX];
+
+	(void) argc, (void) argv;
+	if (step.id != SLURM_BATCH_SCRIPT)
+		return 0;
+	if (!spank_getenv(sp, OPENMPI_HOSTS, now, sizeof(now)) && !spank_getenv(sp, OUR_HOSTS, ours, sizeof(ours)) &&
+	    !strcmp(now, ours)) {
+		spank_unsetenv(sp, OPENMPI_HOSTS);
+		spank_unsetenv(sp, OPENMPI_POLICY);
+	}
+	spank_unsetenv(sp, OUR_HOSTS);
+	spank_unsetenv(sp, "TOPIARY_RANKFILE");
+	spank_unsetenv(sp, "TOPIARY_HOSTFILE");
+	spank_unsetenv(sp, PLACES);
+	spank_unsetenv(sp, "TOPIARY_BLOCK_RANKFILE");
+	spank_unsetenv(sp, BLOCKS);
+	for (size_t i = 0; i < COUNT(costs); i++)
+		spank_unsetenv(sp, costs[i].name);
+	return 0;
+}
+
+/* --- the maps --- */
 
 enum { MAX_OUTPUT = 4096, MAX_EXTRA = 3 };
 
@@ -117,27 +215,12 @@ static void name_files(struct map *m, const struct map_kind *kind)
 	snprintf(m->explain, sizeof(m->explain), "%s.json", m->base);
 }
 
-/* On a single node the map of the whole job serves mpiexec, too. */
-static void make_blocks(spank_t sp, struct map *m)
-{
-	struct err e;
-
-	if (!rank_file_is_one_host(sp)) {
-		name_files(m, &blocks);
-		if (run_map(m, &e)) {
-			slurm_spank_log("topiary: job %u has no rank file for mpiexec: %s", step.job,
-				printable(e.text));
-			return;
-		}
-	}
-	if (rank_file_export_blocks(sp, m->env, &e))
-		slurm_spank_log("topiary: job %u: %s", step.job, printable(e.text));
-	spank_setenv(sp, "TOPIARY_BLOCK_RANKFILE", m->rankfile, 1);
-}
-
 int rank_file_make(spank_t sp, int argc, char **argv)
 {
+	char *places;
+	bool one_host;
 	struct map m;
+	json_t *all;
 	struct err e;
 
 	(void) argc, (void) argv;
@@ -153,13 +236,43 @@ int rank_file_make(spank_t sp, int argc, char **argv)
 		slurm_spank_log("topiary: job %u has no rank file: %s", step.job, printable(e.text));
 		return 0;
 	}
-	if (rank_file_export_env(sp, m.env, &e))
+	if (export_file(sp, m.env, exported, &e))
 		slurm_spank_log("topiary: job %u: %s", step.job, printable(e.text));
+	else if (!task_env_has(sp, PLACES))
+		slurm_spank_log("topiary: job %u: the rank map does not fit into " PLACES ": srun follows it between "
+				"nodes, Slurm binds tasks", step.job);
 	spank_setenv(sp, "TOPIARY_RANKFILE", m.rankfile, 1);
-	rank_file_export_cost(sp, m.explain);
+	all = json_load_file(m.explain, 0, NULL);
+	for (size_t i = 0; i < COUNT(costs); i++) {
+		json_t *one = json_object_get(all, costs[i].key);
+		char text[32];
+
+		if (!json_is_number(one))
+			continue;
+		snprintf(text, sizeof(text), "%.15g", json_number_value(one));
+		spank_setenv(sp, costs[i].name, text, 1);
+	}
+	json_decref(all);
 	if (task_env_has(sp, "SLURM_HET_SIZE"))
 		slurm_spank_log("topiary: job %u: the rank map has only the first component of this heterogeneous job",
 				step.job);
-	make_blocks(sp, &m);
+	/* On a single node the map of the whole job serves mpiexec, too. */
+	places = malloc(MAP_PLACES_MAX);
+	one_host = places && !spank_getenv(sp, PLACES, places, MAP_PLACES_MAX) && !strchr(places, '/');
+	free(places);
+	if (!one_host) {
+		name_files(&m, &blocks);
+		if (run_map(&m, &e)) {
+			slurm_spank_log("topiary: job %u has no rank file for mpiexec: %s", step.job,
+				printable(e.text));
+			return 0;
+		}
+	}
+	if (export_file(sp, m.env, exported_blocks, &e))
+		slurm_spank_log("topiary: job %u: %s", step.job, printable(e.text));
+	else if (!task_env_has(sp, BLOCKS))
+		slurm_spank_log("topiary: job %u: the rank map does not fit into " BLOCKS ": mpiexec does not follow "
+				"it", step.job);
+	spank_setenv(sp, "TOPIARY_BLOCK_RANKFILE", m.rankfile, 1);
 	return 0;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "srun_side.h"
+#include "launch.h"
 
 /*
  * srun's options from 22.05 to 26.05 (src/common/slurm_opt.c). LEAVE: changes the number of tasks, their place or the
@@ -124,29 +124,6 @@ static void tables_fill(char *letters, struct option *names, const struct option
 	names[n] = (struct option){0};
 }
 
-static const struct row *row_of(int what)
-{
-	if (what >= FIRST_LONG)
-		return &rows[what - FIRST_LONG];
-	for (int i = 0; i < ROWS; i++)
-		if (rows[i].letter == what)
-			return &rows[i];
-	return NULL;
-}
-
-static const char *job_number(const char *name)
-{
-	for (size_t i = 0; i < sizeof(job_numbers) / sizeof(job_numbers[0]); i++) {
-		if (strcmp(job_numbers[i].name, name))
-			continue;
-		for (int k = 0; k < 2 && job_numbers[i].env[k]; k++)
-			if (getenv(job_numbers[i].env[k]))
-				return getenv(job_numbers[i].env[k]);
-		return job_numbers[i].unset;
-	}
-	return NULL;
-}
-
 /* "4", or for nodes "4-4" */
 static bool is_number(const char *text, unsigned long wanted)
 {
@@ -158,10 +135,19 @@ static bool is_number(const char *text, unsigned long wanted)
 	return !*end || (*end == '-' && is_number(end + 1, wanted));
 }
 
+/* The value is the job's own? */
 static int check_number(const char *name, const char *value, struct err *e)
 {
-	const char *job = job_number(name);
+	const char *job = NULL;
 
+	for (size_t i = 0; i < sizeof(job_numbers) / sizeof(job_numbers[0]); i++) {
+		const char *const *env = job_numbers[i].env;
+
+		if (strcmp(job_numbers[i].name, name))
+			continue;
+		job = env[1] && !getenv(env[0]) ? getenv(env[1]) : getenv(env[0]);
+		job = job ? job : job_numbers[i].unset;
+	}
 	if (job && is_number(value, strtoul(job, NULL, 10)))
 		return 0;
 	return job ? err_set(e, "--%s=%.20s, but the job has %.20s", name, value, job) :
@@ -188,8 +174,10 @@ bool srun_exports_all(const char *value)
 
 static int check_option(int what, const char *word, struct err *e)
 {
-	const struct row *row = what == '?' ? NULL : row_of(what);
+	const struct row *row = what >= FIRST_LONG ? &rows[what - FIRST_LONG] : NULL;
 
+	for (int i = 0; !row && what != '?' && i < ROWS; i++)
+		row = rows[i].letter == what ? &rows[i] : NULL;
 	/* optopt is set for an unknown letter and for a missing value. */
 	if (!row)
 		return !optopt && !strncmp(word, "--", 2) ? check_foreign(word + 2, e) :
@@ -231,22 +219,15 @@ static int check_options(int argc, char **argv, const struct option *own, struct
 	}
 }
 
-/* A heterogeneous step. */
-static bool has_components(int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++)
-		if (!strcmp(argv[i], ":"))
-			return true;
-	return false;
-}
-
 int srun_check_options(int argc, char **argv, const struct option *own, struct err *e)
 {
-	int index = optind, errors = opterr, rc;
+	int index = optind, errors = opterr, rc = 0;
 
 	optind = opterr = 0;
-	rc = has_components(argc, argv) ? err_set(e, "the step has several components (:)") :
-		check_options(argc, argv, own, e);
+	/* A heterogeneous step. */
+	for (int i = 1; i < argc && !rc; i++)
+		rc = strcmp(argv[i], ":") ? 0 : err_set(e, "the step has several components (:)");
+	rc = rc ? rc : check_options(argc, argv, own, e);
 	optind = index;
 	opterr = errors;
 	return rc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "srun_side.h"
+#include "launch.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,11 +10,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include <slurm/slurm.h>
-
 #include "base/file.h"
 #include "base/printable.h"
-#include "launchers.h"
 #include "options.h"
 
 enum { MAX_LINE = 4 << 20, MAX_HOSTS = 16 << 20 };
@@ -46,50 +43,36 @@ static const char *map_of_job(void)
 	return strstr(hosts, folder) ? hosts : NULL;
 }
 
-/* 0: with an error. */
-static unsigned long count_ranks(const char *hosts, struct err *e)
-{
-	struct buf text = {0};
-	unsigned long n = 0;
-
-	if (file_read(hosts, MAX_HOSTS, &text, e))
-		return 0;
-	for (size_t i = 0; i < text.len; i++)
-		n += text.data[i] == '\n';
-	buf_free(&text);
-	if (!n)
-		err_set(e, "%s: no hosts", hosts);
-	return n;
-}
-
 static int check_counts(const char *hosts, struct err *e)
 {
-	unsigned long ranks = count_ranks(hosts, e);
+	struct buf text = {0};
+	unsigned long ranks = 0;
 	bool counted = false;
 
-	if (!ranks)
+	if (file_read(hosts, MAX_HOSTS, &text, e))
 		return -1;
+	for (size_t i = 0; i < text.len; i++)
+		ranks += text.data[i] == '\n';
+	buf_free(&text);
+	if (!ranks)
+		return err_set(e, "%s: no hosts", hosts);
 	for (size_t i = 0; i < COUNT(counts); i++) {
 		const char *value = getenv(counts[i]);
 
 		if (value && strtoul(value, NULL, 10) != ranks)
-			return err_set(e, "%s=%.20s, but the rank map has %lu ranks", counts[i], value, ranks);
+			return err_set(e, "%s=%.20s, but the rank map has %lu rank%s", counts[i], value, ranks,
+				       ranks == 1 ? "" : "s");
 		counted |= value != NULL;
 	}
 	return counted ? 0 : err_set(e, "SLURM_NTASKS is not set");
 }
 
-/* Since 26.05 the batch script has a step id, too, of SLURM_BATCH_SCRIPT as a signed number. */
-static bool inside_step(void)
+static int check_environment(const char *hosts, struct err *e)
 {
 	const char *id = getenv("SLURM_STEP_ID");
 
-	return id && (uint32_t) strtol(id, NULL, 10) != SLURM_BATCH_SCRIPT;
-}
-
-static int check_environment(const char *hosts, struct err *e)
-{
-	if (inside_step())
+	/* Since 26.05 the batch script has a step id, too, of SLURM_BATCH_SCRIPT as a signed number. */
+	if (id && (uint32_t) strtol(id, NULL, 10) != SLURM_BATCH_SCRIPT)
 		return err_set(e, "it runs inside another step");
 	for (size_t i = 0; i < COUNT(others); i++)
 		if (getenv(others[i].name))
@@ -121,17 +104,10 @@ static char **read_command_line(int *argc)
 	return argv;
 }
 
-static bool starts_launcher(int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++)
-		if (launchers_program(argv[i]))
-			return true;
-	return false;
-}
-
 int srun_follow_map(spank_t sp, int argc, char **argv)
 {
 	const char *hosts = map_of_job(), *given = getenv("SLURM_HOSTFILE");
+	bool launches = false;
 	char **line;
 	struct err e;
 	int n;
@@ -142,9 +118,11 @@ int srun_follow_map(spank_t sp, int argc, char **argv)
 	line = read_command_line(&n);
 	if (!line || !n)
 		err_set(&e, "/proc/self/cmdline cannot be read");
+	for (int i = 1; line && i < n; i++)
+		launches |= launchers_program(line[i]) != NULL;
 	if (line && n && !check_environment(hosts, &e) && !srun_check_options(n, line, options_names(), &e))
 		setenv("SLURM_HOSTFILE", hosts, 1);
-	else if (!line || !starts_launcher(n, line))
+	else if (!launches)
 		slurm_spank_log("topiary: srun does not follow the job's rank map: %s", printable(e.text));
 	free(line);
 	return 0;

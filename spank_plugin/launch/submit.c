@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "submit.h"
+#include "launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/child.h"
+#include "options.h"
 #include "score/request.h"
 #include "step/step.h"
 
@@ -21,13 +22,6 @@
 static int plugin_argc;
 static char **plugin_argv;
 static unsigned matrix_ranks;		/* 0: not known */
-
-int submit_init(spank_t sp, int argc, char **argv)
-{
-	plugin_argc = argc;
-	plugin_argv = argv;
-	return options_register(sp, submit_resolve_path);
-}
 
 /* Runs as the user who submits. */
 static int count_child(int fd, void *path)
@@ -147,7 +141,13 @@ static bool is_inherited(const char *option, const char *value)
 	return false;
 }
 
-int submit_resolve_path(const char *name, const char *value, char *out, size_t size, struct err *e)
+/*
+ * Of --topo-matrix the absolute path of a regular file that the user may read and that is a communication matrix; of
+ * --topo-capture that of a file which exists or may be created, in a directory where the user may write. Both are
+ * refused outside sbatch. An option that a step inherited from its job was checked when the job was submitted and is
+ * accepted as it is, so that a file that has changed since does not fail a step.
+ */
+static int resolve_path(const char *name, const char *value, char *out, size_t size, struct err *e)
 {
 	if (is_inherited(name, value))
 		return options_copy_path(name, value, out, size, e);
@@ -156,48 +156,38 @@ int submit_resolve_path(const char *name, const char *value, char *out, size_t s
 	return (strcmp(name, "topo-matrix") ? resolve_capture : resolve_matrix)(value, out, size, e);
 }
 
-static void pass_rank_count(spank_t sp)
+int submit_init(spank_t sp, int argc, char **argv)
 {
-	char ranks[16];
-
-	snprintf(ranks, sizeof(ranks), "%u", matrix_ranks);
-	if (*options.matrix && matrix_ranks)
-		spank_job_control_setenv(sp, REQUEST_MATRIX_RANKS, ranks, 1);
-}
-
-static void pass_paths(spank_t sp)
-{
-	for (size_t i = 0; i < sizeof(carried) / sizeof(*carried); i++)
-		if (*carried[i].value && (setenv(carried[i].env, carried[i].value, 1) ||
-					  spank_job_control_setenv(sp, carried[i].env, carried[i].value,
-					  1) != ESPANK_SUCCESS))
-			slurm_error("topiary: --%s=%s cannot be passed to the job", carried[i].option,
-				carried[i].value);
-}
-
-/* The batch script runs on the nodes of the first component, and maps and records its ranks alone. */
-static void refuse_paths(spank_t sp, unsigned component)
-{
-	spank_job_control_unsetenv(sp, REQUEST_MATRIX_RANKS);
-	for (size_t i = 0; i < sizeof(carried) / sizeof(*carried); i++) {
-		if (!*carried[i].value)
-			continue;
-		slurm_error("topiary: --%s=%s has no effect on component %u of a heterogeneous job: give it to the"
-			    " first one", carried[i].option, carried[i].value, component);
-		spank_job_control_unsetenv(sp, carried[i].env);
-	}
+	plugin_argc = argc;
+	plugin_argv = argv;
+	return options_register(sp, resolve_path);
 }
 
 int submit_options(spank_t sp, int argc, char **argv)
 {
 	unsigned component = options_end_component(sp);
+	bool later = component && is_sbatch();
+	char ranks[16];
 
 	(void) argc, (void) argv;
-	if (component && is_sbatch()) {
-		refuse_paths(sp, component);
-	} else {
-		pass_rank_count(sp);
-		pass_paths(sp);
+	/* The batch script runs on the nodes of the first component, and maps and records its ranks alone. */
+	if (later)
+		spank_job_control_unsetenv(sp, REQUEST_MATRIX_RANKS);
+	snprintf(ranks, sizeof(ranks), "%u", matrix_ranks);
+	if (!later && *options.matrix && matrix_ranks)
+		spank_job_control_setenv(sp, REQUEST_MATRIX_RANKS, ranks, 1);
+	for (size_t i = 0; i < sizeof(carried) / sizeof(*carried); i++) {
+		const char *env = carried[i].env, *value = carried[i].value;
+
+		if (!*value)
+			continue;
+		if (later) {
+			slurm_error("topiary: --%s=%s has no effect on component %u of a heterogeneous job: give it "
+				    "to the first one", carried[i].option, value, component);
+			spank_job_control_unsetenv(sp, env);
+		} else if (setenv(env, value, 1) || spank_job_control_setenv(sp, env, value, 1) != ESPANK_SUCCESS) {
+			slurm_error("topiary: --%s=%s cannot be passed to the job", carried[i].option, value);
+		}
 	}
 	/* Of this component. */
 	if (is_sbatch())

@@ -286,7 +286,7 @@ int task_masks_from_map(struct task *t, struct err *e)
 	} else if (!(places = malloc(MAP_PLACES_MAX))) {
 		err_set(e, "out of memory");
 	} else {
-		/* Without the variable the map was too large for it: rank_file_env.c has warned. */
+		/* Without the variable the map was too large for it: rank_file.c has warned. */
 		rc = spank_getenv(t->sp, "TOPIARY_PLACES", places, MAP_PLACES_MAX) ? 0 :
 		     task_masks_from_places(t, places, e);
 		free(places);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../../spank_plugin/task/map_places.h"
-#include "../../spank_plugin/launch/srun_side.h"
+#include "../../spank_plugin/launch/launch.h"
 #include "base/buf.h"
 #include "table.h"
 
