@@ -10,244 +10,218 @@
 #include "bind/nic.h"
 #include "bind/place_grid.h"
 
-/* --- the transportation problem --- */
+/* --- which task gets which GPUs: gpu_match --- */
 
-/* What a source can send or a sink can take: `base` units for nothing, and some more that are dear. */
+/*
+ * A transportation problem from the GPUs to classes of slots, which are equally far from every GPU. Each end has room
+ * for `base` units at no cost of its own, and for some more that are used only where there is no other way.
+ */
 struct flow_end {
 	unsigned base, more;
 	unsigned used;
 };
 
-#define DEAR (1LL << 48)	/* more than all distances together, less than LLONG_MAX / 256 */
+#define LAST_RESORT (1LL << 48)	/* more than all distances together, less than LLONG_MAX / 256 */
 #define NEVER LLONG_MAX
 
-struct flow {
-	unsigned n, sinks;		/* sources and sinks */
-	struct flow_end *source, *sink;
-	const unsigned long *cost;	/* [sink * n + source] */
-	unsigned *units;		/* [sink * n + source] */
-	long long *far;			/* of the search: to sources, then sinks */
+struct matching {
+	const struct gpu_match *m;
+	struct flow_end gpu[GPU_MATCH_GPUS];
+	struct slot_class {
+		unsigned first, room;	/* its first slot; tasks that it has room for */
+		unsigned tasks, best_tasks;
+		unsigned next;		/* the slot of its next task */
+		struct flow_end end;
+	} *class;
+	unsigned nclasses;
+	unsigned *class_of;		/* of each slot */
+	unsigned long *cost;		/* [class * ngpus + gpu] */
+	unsigned *units, *best_units;	/* [class * ngpus + gpu] */
+	long long *far;			/* of the search for a way: to GPUs, then classes */
 	int *from;
+	unsigned ways;
+	unsigned long long best;
 };
 
 static long long end_cost(const struct flow_end *x)
 {
-	return x->used < x->base ? 0 : x->used < x->base + x->more ? DEAR : NEVER;
+	return x->used < x->base ? 0 : x->used < x->base + x->more ? LAST_RESORT : NEVER;
 }
 
 /* One arc of the search; true if it is a shorter way. */
-static bool relax(struct flow *f, unsigned from, unsigned to, long long cost)
+static bool relax(struct matching *x, unsigned from, unsigned to, long long cost)
 {
-	if (f->far[from] == NEVER || f->far[from] + cost >= f->far[to])
+	if (x->far[from] == NEVER || x->far[from] + cost >= x->far[to])
 		return false;
-	f->far[to] = f->far[from] + cost;
-	f->from[to] = from;
+	x->far[to] = x->far[from] + cost;
+	x->from[to] = from;
 	return true;
 }
 
-/* Bellman and Ford's: units can be taken back. */
-static void find_ways(struct flow *f)
+/*
+ * Send one more unit by the shortest way, found by Bellman and Ford's algorithm since units can be taken back. False
+ * if there is no way.
+ */
+static bool send_unit(struct matching *x)
 {
+	unsigned n = x->m->ngpus;
+	long long least = NEVER;
 	bool changed = true;
+	int at = -1;
 
-	for (unsigned i = 0; i < f->n + f->sinks; i++) {
-		f->far[i] = i < f->n ? end_cost(&f->source[i]) : NEVER;
-		f->from[i] = -1;
+	for (unsigned i = 0; i < n + x->nclasses; i++) {
+		x->far[i] = i < n ? end_cost(&x->gpu[i]) : NEVER;
+		x->from[i] = -1;
 	}
 	while (changed) {
 		changed = false;
-		for (unsigned to = 0; to < f->sinks; to++)
-			for (unsigned i = 0; i < f->n; i++) {
-				unsigned long cost = f->cost[to * f->n + i];
+		for (unsigned c = 0; c < x->nclasses; c++)
+			for (unsigned i = 0; i < n; i++) {
+				long long cost = x->cost[c * n + i];
 
-				changed |= relax(f, i, f->n + to, cost);
-				if (f->units[to * f->n + i])
-					changed |= relax(f, f->n + to, i, -(long long) cost);
+				changed |= relax(x, i, n + c, cost);
+				if (x->units[c * n + i])
+					changed |= relax(x, n + c, i, -cost);
 			}
 	}
-}
-
-static int best_sink(const struct flow *f)
-{
-	long long least = NEVER;
-	int best = -1;
-
-	for (unsigned to = 0; to < f->sinks; to++) {
-		long long end = end_cost(&f->sink[to]), far = f->far[f->n + to];
+	for (unsigned c = 0; c < x->nclasses; c++) {
+		long long end = end_cost(&x->class[c].end), far = x->far[n + c];
 
 		if (end == NEVER || far == NEVER || far + end >= least)
 			continue;
 		least = far + end;
-		best = to;
+		at = n + c;
 	}
-	return best;
-}
-
-/* Send one more unit. False if there is no way. */
-static bool send_unit(struct flow *f)
-{
-	int at;
-
-	find_ways(f);
-	if ((at = best_sink(f)) < 0)
+	if (at < 0)
 		return false;
-	f->sink[at].used++;
-	for (at += f->n; f->from[at] >= 0; at = f->from[at]) {
-		int before = f->from[at];
-
-		if (at >= (int) f->n)
-			f->units[(at - f->n) * f->n + before]++;
+	x->class[at - n].end.used++;
+	for (int before; (before = x->from[at]) >= 0; at = before) {
+		if (at >= (int) n)
+			x->units[(at - n) * n + before]++;
 		else
-			f->units[(before - f->n) * f->n + at]--;
+			x->units[(before - n) * n + at]--;
 	}
-	f->source[at].used++;
+	x->gpu[at].used++;
 	return true;
 }
 
-/* The cost of sending so many, the dear units not counted; ULLONG_MAX: not possible. */
-static unsigned long long flow_run(struct flow *f, unsigned total)
+/* The cost of sending so many between ends that are not used yet, in distances alone; ULLONG_MAX: not possible. */
+static unsigned long long send_units(struct matching *x, unsigned total)
 {
 	unsigned long long sum = 0;
+	size_t arcs = (size_t) x->m->ngpus * x->nclasses;
 
-	memset(f->units, 0, (size_t) f->n * f->sinks * sizeof(*f->units));
-	for (unsigned i = 0; i < f->n; i++)
-		f->source[i].used = 0;
-	for (unsigned i = 0; i < f->sinks; i++)
-		f->sink[i].used = 0;
+	memset(x->units, 0, arcs * sizeof(*x->units));
+	for (unsigned i = 0; i < x->m->ngpus; i++)
+		x->gpu[i].used = 0;
 	while (total--)
-		if (!send_unit(f))
+		if (!send_unit(x))
 			return ULLONG_MAX;
-	for (size_t i = 0; i < (size_t) f->n * f->sinks; i++)
-		sum += (unsigned long long) f->units[i] * f->cost[i];
+	for (size_t i = 0; i < arcs; i++)
+		sum += (unsigned long long) x->units[i] * x->cost[i];
 	return sum;
 }
 
-/* --- slots that are equally far from every GPU --- */
-
-struct matching {
-	const struct gpu_match *m;
-	unsigned *class_of;		/* of each slot */
-	unsigned *first, *room;		/* of each class: its first slot; tasks that it has room for */
-	unsigned long *cost;		/* [class * ngpus + gpu] */
-	unsigned *tasks;		/* of each class */
-	struct flow f;
-	unsigned ways;
-	unsigned long long best;
-	unsigned *best_tasks, *best_units;
-};
-
-static unsigned find_classes(struct matching *x)
+static void classes_find(struct matching *x)
 {
 	const struct gpu_match *m = x->m;
 	size_t row = m->ngpus * sizeof(*m->distance);
-	unsigned n = 0;
 
 	for (unsigned s = 0; s < m->nslots; s++) {
 		const unsigned long *distance = m->distance + (size_t) s * m->ngpus;
 		unsigned c = 0;
 
-		while (c < n && memcmp(distance, x->cost + (size_t) c * m->ngpus, row))
+		while (c < x->nclasses && memcmp(distance, x->cost + (size_t) c * m->ngpus, row))
 			c++;
-		if (c == n) {
+		if (c == x->nclasses) {
 			memcpy(x->cost + (size_t) c * m->ngpus, distance, row);
-			x->first[c] = s;
-			n++;
+			x->class[c].first = x->class[c].next = s;
+			x->nclasses++;
 		}
 		x->class_of[s] = c;
-		x->room[c] += m->room;
+		x->class[c].room += m->room;
 	}
-	return n;
 }
 
-/* --- one GPU a task --- */
-
-static void share_gpus(struct matching *x)
+/* As many tasks as GPUs or more: one GPU each. Tasks in the order of GPUs; class: of each task. */
+static void match_one_each(struct matching *x, unsigned *class, uint64_t *gpus)
 {
 	const struct gpu_match *m = x->m;
-
-	for (unsigned i = 0; i < m->ngpus; i++)
-		x->f.source[i] = (struct flow_end){ m->ntasks / m->ngpus, m->ntasks % m->ngpus ? 1 : 0, 0 };
-	for (unsigned c = 0; c < x->f.sinks; c++)
-		x->f.sink[c] = (struct flow_end){ x->room[c], 0, 0 };
-	x->best = flow_run(&x->f, m->ntasks);
-}
-
-/* In the order of GPUs. */
-static void share_out(const struct matching *x, unsigned *class, uint64_t *gpus)
-{
 	unsigned task = 0;
 
-	for (unsigned i = 0; i < x->m->ngpus; i++)
-		for (unsigned c = 0; c < x->f.sinks; c++)
-			for (unsigned k = x->f.units[c * x->m->ngpus + i]; k > 0 && task < x->m->ntasks; k--) {
+	for (unsigned i = 0; i < m->ngpus; i++)
+		x->gpu[i] = (struct flow_end){ m->ntasks / m->ngpus, m->ntasks % m->ngpus ? 1 : 0, 0 };
+	for (unsigned c = 0; c < x->nclasses; c++)
+		x->class[c].end = (struct flow_end){ x->class[c].room, 0, 0 };
+	x->best = send_units(x, m->ntasks);
+	for (unsigned i = 0; i < m->ngpus; i++)
+		for (unsigned c = 0; c < x->nclasses; c++)
+			for (unsigned k = x->units[c * m->ngpus + i]; k > 0 && task < m->ntasks; k--) {
 				class[task] = c;
 				gpus[task++] = UINT64_C(1) << i;
 			}
 }
 
-/* --- several GPUs a task --- */
-
 /* Every way to distribute the tasks that are left over the classes from c on. */
 static void try_ways(struct matching *x, unsigned c, unsigned left)
 {
 	unsigned each = x->m->ngpus / x->m->ntasks, more = x->m->ngpus % x->m->ntasks ? 1 : 0;
-	unsigned most = left < x->room[c] ? left : x->room[c];
+	unsigned most = left < x->class[c].room ? left : x->class[c].room;
 	unsigned long long sum;
 
-	if (c + 1 < x->f.sinks) {
+	if (c + 1 < x->nclasses) {
 		for (unsigned n = most + 1; n-- > 0 && x->ways < GPU_MATCH_WAYS;) {
-			x->tasks[c] = n;
+			x->class[c].tasks = n;
 			try_ways(x, c + 1, left - n);
 		}
 		return;
 	}
 	if (most < left)
 		return;
-	x->tasks[c] = left;
+	x->class[c].tasks = left;
 	x->ways++;
-	for (unsigned i = 0; i < x->f.sinks; i++)
-		x->f.sink[i] = (struct flow_end){ each * x->tasks[i], more * x->tasks[i], 0 };
-	sum = flow_run(&x->f, x->m->ngpus);
+	for (struct slot_class *k = x->class; k < x->class + x->nclasses; k++)
+		k->end = (struct flow_end){ each * k->tasks, more * k->tasks, 0 };
+	sum = send_units(x, x->m->ngpus);
 	if (sum >= x->best)
 		return;
 	x->best = sum;
-	memcpy(x->best_tasks, x->tasks, x->f.sinks * sizeof(*x->tasks));
-	memcpy(x->best_units, x->f.units, (size_t) x->f.sinks * x->f.n * sizeof(*x->best_units));
+	for (struct slot_class *k = x->class; k < x->class + x->nclasses; k++)
+		k->best_tasks = k->tasks;
+	memcpy(x->best_units, x->units, (size_t) x->nclasses * x->m->ngpus * sizeof(*x->best_units));
 }
 
-static void divide_gpus(struct matching *x)
+/*
+ * Fewer tasks than GPUs: all GPUs are divided. Those of a class go to its tasks in order, the first of which have one
+ * more; then tasks are numbered in the order of their first GPUs.
+ */
+static void match_several_each(struct matching *x, unsigned *class, uint64_t *gpus)
 {
-	for (unsigned i = 0; i < x->m->ngpus; i++)
-		x->f.source[i] = (struct flow_end){ 1, 0, 0 };
+	unsigned ngpus = x->m->ngpus, task = 0;
+
+	for (unsigned i = 0; i < ngpus; i++)
+		x->gpu[i] = (struct flow_end){ 1, 0, 0 };
 	x->best = ULLONG_MAX;
 	try_ways(x, 0, x->m->ntasks);
-}
+	for (unsigned c = 0; c < x->nclasses; c++) {
+		const unsigned *units = x->best_units + (size_t) c * ngpus;
+		unsigned n = 0, gpu = 0;
 
-/* The GPUs of a class among its tasks, in order; the first have one more. */
-static unsigned divide_class(const struct matching *x, unsigned c, unsigned task, unsigned *class, uint64_t *gpus)
-{
-	const unsigned *units = x->best_units + (size_t) c * x->m->ngpus;
-	unsigned left = x->best_tasks[c], n = 0, gpu = 0;
+		for (unsigned i = 0; i < ngpus; i++)
+			n += units[i];
+		for (unsigned left = x->class[c].best_tasks; left; left--, task++) {
+			unsigned share = (n + left - 1) / left;
 
-	for (unsigned i = 0; i < x->m->ngpus; i++)
-		n += units[i];
-	for (; left; left--, task++) {
-		unsigned take = (n + left - 1) / left;
-
-		class[task] = c;
-		gpus[task] = 0;
-		for (n -= take; take && gpu < x->m->ngpus; gpu++)
-			if (units[gpu]) {
-				gpus[task] |= UINT64_C(1) << gpu;
-				take--;
-			}
+			class[task] = c;
+			gpus[task] = 0;
+			for (n -= share; share && gpu < ngpus; gpu++)
+				if (units[gpu]) {
+					gpus[task] |= UINT64_C(1) << gpu;
+					share--;
+				}
+		}
 	}
-	return task;
-}
-
-static void sort_by_first_gpu(unsigned n, unsigned *class, uint64_t *gpus)
-{
-	for (unsigned i = 1; i < n; i++)
+	for (unsigned i = 1; i < x->m->ntasks; i++)
 		for (unsigned k = i; k > 0 && __builtin_ctzll(gpus[k]) < __builtin_ctzll(gpus[k - 1]); k--) {
 			uint64_t g = gpus[k];
 			unsigned c = class[k];
@@ -257,95 +231,56 @@ static void sort_by_first_gpu(unsigned n, unsigned *class, uint64_t *gpus)
 		}
 }
 
-static void divide_out(const struct matching *x, unsigned *class, uint64_t *gpus)
-{
-	unsigned task = 0;
-
-	for (unsigned c = 0; c < x->f.sinks; c++)
-		task = divide_class(x, c, task, class, gpus);
-	sort_by_first_gpu(x->m->ntasks, class, gpus);
-}
-
-/* --- slots --- */
-
-/* The tasks of a class take its slots in order, each slot once before one is shared. slot: their classes before. */
-static void take_slots(struct matching *x, unsigned *slot)
-{
-	for (unsigned c = 0; c < x->f.sinks; c++)
-		x->tasks[c] = x->first[c];
-	for (unsigned task = 0; task < x->m->ntasks; task++) {
-		unsigned c = slot[task], s = x->tasks[c];
-
-		slot[task] = s;
-		do
-			s = s + 1 < x->m->nslots ? s + 1 : 0;
-		while (x->class_of[s] != c);
-		x->tasks[c] = s;
-	}
-}
-
-static void matching_free(struct matching *x)
-{
-	free(x->class_of);
-	free(x->first);
-	free(x->room);
-	free(x->cost);
-	free(x->tasks);
-	free(x->best_tasks);
-	free(x->best_units);
-	free(x->f.source);
-	free(x->f.sink);
-	free(x->f.units);
-	free(x->f.far);
-	free(x->f.from);
-}
-
-static int matching_make(struct matching *x, struct err *e)
-{
-	size_t slots = x->m->nslots, gpus = x->m->ngpus;
-
-	x->class_of = calloc(slots, sizeof(*x->class_of));
-	x->first = calloc(slots, sizeof(*x->first));
-	x->room = calloc(slots, sizeof(*x->room));
-	x->tasks = calloc(slots, sizeof(*x->tasks));
-	x->best_tasks = calloc(slots, sizeof(*x->best_tasks));
-	x->cost = calloc(slots * gpus, sizeof(*x->cost));
-	x->best_units = calloc(slots * gpus, sizeof(*x->best_units));
-	x->f.units = calloc(slots * gpus, sizeof(*x->f.units));
-	x->f.source = calloc(gpus, sizeof(*x->f.source));
-	x->f.sink = calloc(slots, sizeof(*x->f.sink));
-	x->f.far = calloc(slots + gpus, sizeof(*x->f.far));
-	x->f.from = calloc(slots + gpus, sizeof(*x->f.from));
-	return x->class_of && x->first && x->room && x->tasks && x->best_tasks && x->cost && x->best_units &&
-	       x->f.units && x->f.source && x->f.sink && x->f.far && x->f.from ? 0 : err_set(e, "out of memory");
-}
-
 int gpu_match(const struct gpu_match *m, unsigned *slot, uint64_t *gpus, unsigned long long *sum, struct err *e)
 {
+	size_t arcs = (size_t) m->nslots * m->ngpus, ends = (size_t) m->nslots + m->ngpus;
 	struct matching x = { .m = m };
-	int rc = m->ngpus && m->ngpus <= GPU_MATCH_GPUS && (size_t) m->room * m->nslots >= m->ntasks ?
-		matching_make(&x, e) : err_set(e, "%u tasks, %u GPUs and %u places for tasks", m->ntasks, m->ngpus,
-					       m->nslots);
+	int rc = -1;
 
-	if (!rc) {
-		x.f.n = m->ngpus;
-		x.f.sinks = find_classes(&x);
-		x.f.cost = x.cost;
-		if (m->ntasks >= m->ngpus) {
-			share_gpus(&x);
-			share_out(&x, slot, gpus);
-		} else {
-			divide_gpus(&x);
-			divide_out(&x, slot, gpus);
+	if (!m->ngpus || m->ngpus > GPU_MATCH_GPUS || (size_t) m->room * m->nslots < m->ntasks)
+		return err_set(e, "cannot match %u task%s with %u GPU%s and %u place%s for tasks", m->ntasks,
+			       m->ntasks == 1 ? "" : "s", m->ngpus, m->ngpus == 1 ? "" : "s", m->nslots,
+			       m->nslots == 1 ? "" : "s");
+	x.class = calloc(m->nslots, sizeof(*x.class));
+	x.class_of = calloc(m->nslots, sizeof(*x.class_of));
+	x.cost = calloc(arcs, sizeof(*x.cost));
+	x.units = calloc(arcs, sizeof(*x.units));
+	x.best_units = calloc(arcs, sizeof(*x.best_units));
+	x.far = calloc(ends, sizeof(*x.far));
+	x.from = calloc(ends, sizeof(*x.from));
+	if (!x.class || !x.class_of || !x.cost || !x.units || !x.best_units || !x.far || !x.from) {
+		err_set(e, "out of memory");
+	} else {
+		classes_find(&x);
+		(m->ntasks < m->ngpus ? match_several_each : match_one_each)(&x, slot, gpus);
+		/* The tasks of a class take its slots in order, each slot once before one is shared. */
+		for (unsigned task = 0; task < m->ntasks; task++) {
+			struct slot_class *c = &x.class[slot[task]];
+			unsigned class = slot[task], s = c->next;
+
+			slot[task] = s;
+			do
+				s = s + 1 < m->nslots ? s + 1 : 0;
+			while (x.class_of[s] != class);
+			c->next = s;
 		}
-		take_slots(&x, slot);
 		*sum = x.best;
+		rc = 0;
 	}
-	matching_free(&x);
+	free(x.class);
+	free(x.class_of);
+	free(x.cost);
+	free(x.units);
+	free(x.best_units);
+	free(x.far);
+	free(x.from);
 	return rc;
 }
 
+/* --- which task gets which PUs --- */
+
 #define DISTANCE_MAX (1ul << 20)	/* firmware tells 10 to 255; what is unknown counts as this */
+#define TAKEN ULONG_MAX
 
 /* The work space of one gpu_place. */
 struct gpu_placing {
@@ -373,28 +308,26 @@ static void placing_free(struct placing *p)
 	*p = (struct placing){0};
 }
 
-/* From the farthest NUMA node of the slot. */
-static unsigned long gpu_distance(const struct gpu_placing *x, hwloc_const_bitmap_t slot, unsigned gpu)
-{
-	unsigned long most = 0;
-
-	for (unsigned i = 0; i < x->far.domains.n; i++) {
-		hwloc_const_bitmap_t domain = x->far.domains.node[i]->cpuset;
-		unsigned long far = hwloc_bitmap_intersects(domain, slot) ? nic_distance(&x->far, gpu, domain) : 0;
-
-		most = far > most ? far : most;
-	}
-	return most < DISTANCE_MAX ? most : DISTANCE_MAX;
-}
-
-/* To each of these GPUs. A task whose GPUs are fixed has a group that counts as one. */
+/*
+ * The sum of the distances from the slot, by its farthest NUMA node, to each of these GPUs. A task whose GPUs are fixed
+ * has a group that counts as one.
+ */
 static unsigned long slot_distance(const struct gpu_placing *x, hwloc_const_bitmap_t slot, uint64_t gpus)
 {
 	unsigned long sum = 0;
 
-	for (unsigned i = 0; i < x->how->ngpus; i++)
-		if (gpus >> i & 1)
-			sum += gpu_distance(x, slot, i);
+	for (unsigned gpu = 0; gpu < x->how->ngpus; gpu++) {
+		unsigned long most = 0;
+
+		for (unsigned i = 0; gpus >> gpu & 1 && i < x->far.domains.n; i++) {
+			hwloc_const_bitmap_t domain = x->far.domains.node[i]->cpuset;
+			unsigned long far = hwloc_bitmap_intersects(domain, slot) ?
+				nic_distance(&x->far, gpu, domain) : 0;
+
+			most = far > most ? far : most;
+		}
+		sum += most < DISTANCE_MAX ? most : DISTANCE_MAX;
+	}
 	return sum;
 }
 
@@ -469,75 +402,81 @@ static int choose_cpus(struct gpu_placing *x, struct err *e)
 	return 0;
 }
 
-static int devices_make(struct gpu_placing *x, struct err *e)
-{
-	x->devices.nic = calloc(x->how->ngpus, sizeof(*x->devices.nic));
-	if (!x->devices.nic)
-		return err_set(e, "out of memory");
-	for (; x->devices.n < x->how->ngpus; x->devices.n++)
-		x->devices.nic[x->devices.n].near = x->how->near[x->devices.n];
-	return nic_distances_find(x->how->node, &x->devices, &x->far, e);
-}
-
-/* The nearest core that the mask does not have, of those near a GPU or, with NULL, of all. p->ncores: none is left. */
-static unsigned nearest_core(const struct pu_tree *p, const hwloc_bitmap_t *core, const unsigned long *far,
-	hwloc_const_bitmap_t near, hwloc_const_bitmap_t mask)
+/* The nearest core that is not taken, of those near a GPU or, with NULL, of all. p->ncores: none is left. */
+static unsigned nearest_core(const struct pu_tree *p, const unsigned long *far, hwloc_const_bitmap_t near)
 {
 	unsigned best = p->ncores;
 
-	for (unsigned c = 0; c < p->ncores; c++)
-		if (!hwloc_bitmap_isincluded(core[c], mask) && (!near || hwloc_bitmap_intersects(core[c], near)) &&
-		    (best == p->ncores || far[c] < far[best]))
+	for (unsigned c = 0; c < p->ncores; c++) {
+		bool is_near = !near;
+
+		for (unsigned pu = p->core[c].lo; !is_near && pu < p->core[c].hi; pu++)
+			is_near = hwloc_bitmap_intersects(p->pu[pu]->cpuset, near);
+		if (is_near && far[c] != TAKEN && (best == p->ncores || far[c] < far[best]))
 			best = c;
+	}
 	return best;
+}
+
+/* The CPUs that a core counts as, at most so many. */
+static unsigned core_cpus(const struct pu_tree *p, unsigned core, unsigned most)
+{
+	return pu_range_size(p->core[core]) < most ? pu_range_size(p->core[core]) : most;
+}
+
+static void core_add(const struct pu_tree *p, unsigned core, hwloc_bitmap_t mask)
+{
+	for (unsigned pu = p->core[core].lo; pu < p->core[core].hi; pu++)
+		hwloc_bitmap_or(mask, mask, p->pu[pu]->cpuset);
 }
 
 /*
  * A task alone has all GPUs, which may be anywhere: each in turn gives it a core near it, until it has its CPUs, or all
  * such cores. Then follow the nearest others, for the rest of its CPUs or where no core is near.
  */
-static int place_alone(struct gpu_placing *x, hwloc_bitmap_t mask, uint64_t *out, struct err *e)
+static int place_alone(struct gpu_placing *x, hwloc_bitmap_t mask, uint64_t *gpus, struct err *e)
 {
-	uint64_t gpus = *out = x->how->fixed ? *x->how->fixed : UINT64_MAX >> (64 - x->how->ngpus);
-	unsigned want = x->how->cpus ? x->how->cpus : UINT_MAX, n = x->how->ngpus, got = 0, each = 0, room = 0;
+	unsigned cpus = x->how->cpus, most = cpus ? cpus : UINT_MAX, least = cpus ? cpus : 1;
+	unsigned n = x->how->ngpus, each = 0, room, got = 0, core;
 	const struct pu_tree *p = &x->tree;
-	unsigned long *far = calloc(p->ncores + 1, sizeof(*far));
-	hwloc_bitmap_t *core = calloc(p->ncores + 1, sizeof(*core));
-	int rc = far && core ? 0 : -1;
+	unsigned long *far = calloc(p->ncores + 1, sizeof(*far));	/* of each core; TAKEN */
+	hwloc_bitmap_t pus = hwloc_bitmap_alloc();
 
-	for (unsigned c = 0; !rc && c < p->ncores; c++) {
-		rc = (core[c] = hwloc_bitmap_alloc()) ? 0 : -1;
-		for (unsigned pu = p->core[c].lo; !rc && pu < p->core[c].hi; pu++)
-			hwloc_bitmap_or(core[c], core[c], p->pu[pu]->cpuset);
-		far[c] = rc ? 0 : slot_distance(x, core[c], gpus);
+	*gpus = x->how->fixed ? *x->how->fixed : UINT64_MAX >> (64 - n);
+	if (!far || !pus) {
+		free(far);
+		hwloc_bitmap_free(pus);
+		return err_set(e, "out of memory");
+	}
+	for (unsigned c = 0; c < p->ncores; c++) {
+		hwloc_bitmap_zero(pus);
+		core_add(p, c, pus);
+		far[c] = slot_distance(x, pus, *gpus);
 	}
 	/* A whole core for each CPU, or where these are too few for every two, and so on. */
-	while (!rc && room < want && room < p->npus) {
-		room = 0;
+	do {
 		each++;
+		room = 0;
 		for (unsigned c = 0; c < p->ncores; c++)
-			room += pu_range_size(p->core[c]) < each ? pu_range_size(p->core[c]) : each;
-	}
-	for (unsigned turn = 0, idle = 0; !rc && got < want && idle <= n; turn++) {
-		bool others = idle == n, mine = others || gpus >> turn % n & 1;
-		hwloc_const_bitmap_t near = others ? NULL : x->how->near[turn % n];
-		unsigned c = mine ? nearest_core(p, core, far, near, mask) : p->ncores;
-
-		if (others && got && !x->how->cpus)
-			break;
-		if (c == p->ncores) {
-			idle++;
+			room += core_cpus(p, c, each);
+	} while (room < most && room < p->npus);
+	for (unsigned turn = 0, idle = 0; got < most && idle < n; turn++) {
+		core = *gpus >> turn % n & 1 ? nearest_core(p, far, x->how->near[turn % n]) : p->ncores;
+		idle = core < p->ncores ? 0 : idle + 1;
+		if (core == p->ncores)
 			continue;
-		}
-		hwloc_bitmap_or(mask, mask, core[c]);
-		got += pu_range_size(p->core[c]) < each ? pu_range_size(p->core[c]) : each;
-		idle = others ? idle : 0;
+		core_add(p, core, mask);
+		got += core_cpus(p, core, each);
+		far[core] = TAKEN;
 	}
-	for (unsigned c = 0; core && c < p->ncores; c++)
-		hwloc_bitmap_free(core[c]);
-	free(core);
+	while (got < least && (core = nearest_core(p, far, NULL)) < p->ncores) {
+		core_add(p, core, mask);
+		got += core_cpus(p, core, each);
+		far[core] = TAKEN;
+	}
+	hwloc_bitmap_free(pus);
 	free(far);
-	return rc ? err_set(e, "out of memory") : 0;
+	return 0;
 }
 
 int gpu_place(const struct gpu_places *how, hwloc_bitmap_t *masks, uint64_t *gpus, struct err *e)
@@ -550,7 +489,12 @@ int gpu_place(const struct gpu_places *how, hwloc_bitmap_t *masks, uint64_t *gpu
 	if (!x.tree.npus || !how->ntasks || !how->ngpus)
 		err_set(e, "cannot place %u task%s on %u PU%s near %u GPU%s", how->ntasks, how->ntasks == 1 ? "" : "s",
 			x.tree.npus, x.tree.npus == 1 ? "" : "s", how->ngpus, how->ngpus == 1 ? "" : "s");
-	else if (!(rc = devices_make(&x, e)))
+	else if (!(x.devices.nic = calloc(how->ngpus, sizeof(*x.devices.nic))))
+		err_set(e, "out of memory");
+	else
+		for (; x.devices.n < how->ngpus; x.devices.n++)
+			x.devices.nic[x.devices.n].near = how->near[x.devices.n];
+	if (x.devices.n && !(rc = nic_distances_find(how->node, &x.devices, &x.far, e)))
 		rc = how->ntasks == 1 ? place_alone(&x, masks[0], gpus, e) : choose_cpus(&x, e);
 	for (unsigned i = 0; !rc && how->ntasks > 1 && i < how->ntasks; i++) {
 		/* With fixed GPUs the groups were matched: group k, whose task is k, has the slot of the task found. */

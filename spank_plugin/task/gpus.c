@@ -109,10 +109,11 @@ static int exchange_wait(const struct step_gpus *s, const struct task *t, struct
 	snprintf(exchange->list[t->local], GPU_LIST_SIZE, "%s", s->own);
 	atomic_fetch_add(&exchange->arrived, 1);
 	while (atomic_load(&exchange->arrived) < exchange->n) {
+		unsigned n = atomic_load(&exchange->arrived);
+
 		if (clock_now() > until)
-			return err_set(e, "only %u of this node's %u tasks have begun after %.0f s; CPUs and GPUs stay "
-				       "as Slurm bound them", atomic_load(&exchange->arrived), exchange->n,
-				       WAIT_SECONDS);
+			return err_set(e, "only %u of this node's %u tasks %s begun after %.0f s; CPUs and GPUs stay "
+				       "as Slurm bound them", n, exchange->n, n == 1 ? "has" : "have", WAIT_SECONDS);
 		nanosleep(&(struct timespec){ 0, POLL_NS }, NULL);
 	}
 	return 0;
@@ -211,10 +212,10 @@ static void warn_far(const struct task *t, const struct step_gpus *s, const hwlo
 		far += !hwloc_bitmap_isincluded(near, hwloc_topology_get_topology_cpuset(t->topology));
 	}
 	if (far)
-		slurm_spank_log("topiary: step %s: %u of the %u tasks of this node %s far from %s GPUs: the job has "
+		slurm_spank_log("topiary: step %s: %u of the %u task%s of this node %s far from %s GPUs: the job has "
 				"cores near these, but Slurm did not give them to the step; srun without -c and "
 				"--exact gives a step all cores of its job", step.name, far, t->nlocal,
-				far == 1 ? "is" : "are", far == 1 ? "its" : "their");
+				t->nlocal == 1 ? "" : "s", far == 1 ? "is" : "are", far == 1 ? "its" : "their");
 	hwloc_bitmap_free(near);
 	hwloc_bitmap_free(job);
 }

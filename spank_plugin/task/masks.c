@@ -266,7 +266,8 @@ int task_masks_from_places(struct task *t, const char *places, struct err *e)
 		divide_cores(t);
 	if (tasks < 0 || tasks == (int) t->nlocal)
 		return tasks < 0 ? -1 : 1;
-	return err_set(e, "the rank map has %d tasks on this node, but the step has %u", tasks, t->nlocal);
+	return err_set(e, "the rank map has %d task%s on this node, but the step has %u", tasks, tasks == 1 ? "" : "s",
+		       t->nlocal);
 }
 
 int task_masks_from_map(struct task *t, struct err *e)

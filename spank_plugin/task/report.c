@@ -241,10 +241,10 @@ static int report_add(const struct task *t, char (*cells)[CELL], struct err *e)
 	size_t n = 0;
 
 	if (!report || t->nlocal != report->n)
-		return t->local ? 0 :
-		       err_set(e,
-		       "--topo-report: no report of this node: its %u tasks are more than %d, or memory is short",
-		       t->nlocal, MAX_TASKS);
+		return t->local ? 0 : t->nlocal > MAX_TASKS ?
+		       err_set(e, "--topo-report: no report of this node: its %u tasks are more than %d", t->nlocal,
+			       MAX_TASKS) :
+		       err_set(e, "--topo-report: no report of this node: memory is short");
 	out = report->record[t->local].text;
 	if (cells && options.bind.report == REPORT_JSON)
 		record_json(cells, COLUMNS, out);
