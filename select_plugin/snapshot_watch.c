@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "shape/directory.h"
+#include "shape/snapshot.h"
 
 /*
  * More than a clock tick of the kernel, the resolution of file times, and more than the time between parts of one

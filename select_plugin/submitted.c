@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "node_shape.h"
-#include "shape/hostset.h"
+#include "shape/hostlist.h"
 
 /*
  * The largest number of cores in one domain. Where a level is missing, or missing in part, the next level out counts

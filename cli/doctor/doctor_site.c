@@ -24,7 +24,6 @@
 #include "doctor.h"
 #include "monitor/ask.h"
 #include "shape/hostlist.h"
-#include "shape/hostset.h"
 #include "shape/snapshot.h"
 
 /* The checks of munge, the registry and the nodes that it knows, the controller's snapshot, and this node's files. */

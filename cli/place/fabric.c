@@ -11,7 +11,7 @@
 #include "cores.h"
 #include "fabric/read/json.h"
 #include "fabric/write/export.h"
-#include "shape/hostset.h"
+#include "shape/hostlist.h"
 #include "table.h"
 #include "target.h"
 

@@ -18,7 +18,7 @@
 #include "map/places/places.h"
 #include "map/rankfile/rankfile.h"
 #include "place.h"
-#include "shape/hostset.h"
+#include "shape/hostlist.h"
 #include "table.h"
 #include "target.h"
 

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "cores.h"
 #include "map/places/places.h"
-#include "shape/directory.h"
+#include "shape/snapshot.h"
 #include "shape/hostlist.h"
 
 /* --- what the registry publishes --- */

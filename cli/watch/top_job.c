@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "doctor/doctor.h"
-#include "shape/hostset.h"
+#include "shape/hostlist.h"
 
 #define STEP_NAME "topiary-top"	/* of the readers' step: not shown itself */
 #define STEPS_MAX 32u		/* of a job, the newest */

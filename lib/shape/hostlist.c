@@ -91,19 +91,6 @@ static const char *expand_range(struct walk *w, const char *at, const char *rest
 	return end;
 }
 
-static int expand_bracket(struct walk *w, const char *at, size_t used)
-{
-	const char *rest = at + strcspn(at, "]");
-
-	if (!*rest)
-		return list_error(w);
-	do {
-		if (!(at = expand_range(w, at + 1, rest + 1, used)))
-			return -1;
-	} while (*at == ',');
-	return at == rest ? 0 : list_error(w);
-}
-
 /* One name or bracket expression, up to the next comma; name[used] is the text before `at`. */
 static int expand_item(struct walk *w, const char *at, size_t used)
 {
@@ -112,17 +99,19 @@ static int expand_item(struct walk *w, const char *at, size_t used)
 			return list_error(w);
 		w->name[used++] = *at;
 	}
-	if (*at == '[')
-		return expand_bracket(w, at, used);
+	if (*at == '[') {
+		const char *rest = at + strcspn(at, "]");
+
+		if (!*rest)
+			return list_error(w);
+		do {
+			if (!(at = expand_range(w, at + 1, rest + 1, used)))
+				return -1;
+		} while (*at == ',');
+		return at == rest ? 0 : list_error(w);
+	}
 	w->name[used] = '\0';
 	return used ? w->each(w->name, 1, w->user) : list_error(w);
-}
-
-static const char *item_skip(const char *at)
-{
-	while (*at && *at != ',')
-		at += *at == '[' ? strcspn(at, "]") : 1;
-	return *at ? at + 1 : NULL;
 }
 
 int hostlist_runs(const char *list, int (*each)(const char *first, unsigned long long n, void *user), void *user,
@@ -130,10 +119,14 @@ int hostlist_runs(const char *list, int (*each)(const char *first, unsigned long
 {
 	struct walk w = { .each = each, .user = user, .list = list, .err = e };
 
-	for (const char *at = list; at; at = item_skip(at))
+	for (const char *at = list;; at++) {
 		if (expand_item(&w, at, 0))
 			return -1;
-	return 0;
+		while (*at && *at != ',')
+			at += *at == '[' ? strcspn(at, "]") : 1;
+		if (!*at)
+			return 0;
+	}
 }
 
 /* --- expansion --- */
@@ -146,42 +139,30 @@ struct expansion {
 	struct err *err;
 };
 
-/* The length of the list itself is not charged: text without brackets does not grow. */
-static int count_names(struct hostlist_usage *usage, const char *list, unsigned long long names, size_t len,
-		       struct err *e)
-{
-	size_t bytes = usage->bytes + names * (len + 1);
-
-	if (usage->names + names > HOSTLIST_MAX_NAMES)
-		return err_set(e, "'%.200s': more than %u names", list, HOSTLIST_MAX_NAMES);
-	if (bytes > usage->text && bytes - usage->text > HOSTLIST_MAX_BYTES)
-		return err_set(e, "'%.200s': names exceed %u MiB", list, HOSTLIST_MAX_BYTES >> 20);
-	usage->names += names;
-	usage->bytes = bytes;
-	return 0;
-}
-
-/* Increments the number at the end of the name, whose length does not change. */
-static void count_up(char *end)
-{
-	while (*--end == '9')
-		*end = '0';
-	++*end;
-}
-
 static int expand_run(const char *first, unsigned long long n, void *user)
 {
 	struct expansion *x = user;
+	struct hostlist_usage *u = x->usage;
 	char name[HOSTLIST_MAX_NAME + 1];
-	size_t len = strlen(first);
+	size_t len = strlen(first), bytes = u->bytes + n * (len + 1);
 
-	if (count_names(x->usage, x->list, n, len, x->err))
-		return -1;
+	if (u->names + n > HOSTLIST_MAX_NAMES)
+		return err_set(x->err, "'%.200s': more than %u names", x->list, HOSTLIST_MAX_NAMES);
+	/* The length of the list itself is not charged: text without brackets does not grow. */
+	if (bytes > u->text && bytes - u->text > HOSTLIST_MAX_BYTES)
+		return err_set(x->err, "'%.200s': names exceed %u MiB", x->list, HOSTLIST_MAX_BYTES >> 20);
+	u->names += n;
+	u->bytes = bytes;
 	memcpy(name, first, len + 1);
 	while (x->each(name, x->user) == 0) {
+		char *digit = name + len;
+
 		if (!--n)
 			return 0;
-		count_up(name + len);
+		/* Count up the number at the end, whose length does not change. */
+		while (*--digit == '9')
+			*digit = '0';
+		++*digit;
 	}
 	return -1;
 }
@@ -232,12 +213,6 @@ static bool same_prefix(const struct hostlist_name *a, const struct hostlist_nam
 	return a->digits && b->digits && a->prefix == b->prefix && !memcmp(a->name, b->name, a->prefix);
 }
 
-/* 9 is followed by 10, 09 by 10, and 099 not by 0100. */
-static bool host_follows(const struct hostlist_name *a, const struct hostlist_name *b)
-{
-	return b->number == a->number + 1 && (a->digits == b->digits || b->name[b->prefix] != '0');
-}
-
 struct run {
 	const struct hostlist_name *first, *last;
 	size_t n;
@@ -255,21 +230,14 @@ static struct run run_from(const struct hostlist_name *first, size_t n, size_t s
 	while (r.n < n && r.n < MAX_RANGE) {
 		const struct hostlist_name *next = host_at(first, step, r.n);
 
-		if (!same_prefix(first, next) || !host_follows(r.last, next))
+		/* 9 is followed by 10, 09 by 10, and 099 not by 0100. */
+		if (!same_prefix(first, next) || next->number != r.last->number + 1 ||
+		    (next->digits != r.last->digits && next->name[next->prefix] == '0'))
 			break;
 		r.last = next;
 		r.n++;
 	}
 	return r;
-}
-
-static void run_write(const struct run *r, struct buf *out)
-{
-	buf_puts(out, r->first->name + r->first->prefix);
-	if (r->n == 1)
-		return;
-	buf_puts(out, "-");
-	buf_puts(out, r->last->name + r->last->prefix);
 }
 
 void hosts_fold(const struct hostlist_name *first, size_t n, size_t step, struct buf *out)
@@ -287,7 +255,8 @@ void hosts_fold(const struct hostlist_name *first, size_t n, size_t step, struct
 			buf_add(out, r.first->name, r.first->prefix);
 			buf_puts(out, more || r.n > 1 ? "[" : "");
 		}
-		run_write(&r, out);
+		buf_printf(out, "%s%s%s", r.first->name + r.first->prefix, r.n > 1 ? "-" : "",
+			   r.n > 1 ? r.last->name + r.last->prefix : "");
 		if (!more)
 			buf_puts(out, open || r.n > 1 ? "]" : "");
 		open = more ? r.first : NULL;
@@ -312,28 +281,21 @@ static int name_add(const char *name, void *user)
 	return 0;
 }
 
-static size_t drop_doubles(struct hostlist_name *hosts, size_t n)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		if (kept && !host_compare(&hosts[kept - 1], &hosts[i])) {
-			free((char *) hosts[i].name);
-			continue;
-		}
-		hosts[kept++] = hosts[i];
-	}
-	return kept;
-}
-
 int hostlist_fold(const char *list, struct buf *out, struct err *e)
 {
 	struct names all = { .err = e };
 	int rc = hostlist_expand(list, name_add, &all, e);
 
 	if (rc == 0) {
+		size_t kept = 0;
+
 		qsort(all.hosts, all.n, sizeof(*all.hosts), host_compare);
-		all.n = drop_doubles(all.hosts, all.n);
+		for (size_t i = 0; i < all.n; i++)
+			if (kept && !host_compare(&all.hosts[kept - 1], &all.hosts[i]))
+				free((char *) all.hosts[i].name);
+			else
+				all.hosts[kept++] = all.hosts[i];
+		all.n = kept;
 		hosts_fold(all.hosts, all.n, sizeof(*all.hosts), out);
 		rc = out->failed ? err_set(e, "out of memory") : 0;
 	}
@@ -341,13 +303,6 @@ int hostlist_fold(const char *list, struct buf *out, struct err *e)
 		free((char *) all.hosts[i].name);
 	free(all.hosts);
 	return rc;
-}
-
-static bool is_number(const char *name)
-{
-	bool hex = !strncmp(name, "0x", 2);
-
-	return !name[hex ? 2 + strspn(name + 2, "0123456789abcdef") : strspn(name, "0123456789")];
 }
 
 bool hostlist_name_canonical(char *name, bool domain)
@@ -364,5 +319,127 @@ bool hostlist_name_canonical(char *name, bool domain)
 		return false;
 	if (!domain)
 		name[strcspn(name, ".")] = '\0';
-	return !is_number(name);
+	return name[strncmp(name, "0x", 2) ? strspn(name, "0123456789") : 2 + strspn(name + 2, "0123456789abcdef")];
+}
+
+/* --- sets --- */
+
+/* Names of one prefix and number of digits. */
+struct span {
+	struct hostlist_name low;	/* first, for host_compare; owns its name */
+	unsigned long long high;
+};
+
+struct hostset {
+	struct buf extents;		/* struct span[n], sorted, not adjacent */
+	size_t n, bytes, names;
+};
+
+struct set_reading {
+	struct hostset *set;
+	const char *list;
+	size_t max;
+	struct err *err;
+};
+
+static struct span *span_at(const struct hostset *s, size_t i)
+{
+	return (struct span *) s->extents.data + i;
+}
+
+static int add_run(const char *first, unsigned long long n, void *user)
+{
+	struct set_reading *r = user;
+	struct hostset *s = r->set;
+	char *name;
+	struct span span;
+
+	if (n > HOSTLIST_MAX_NAMES - s->names)
+		return err_set(r->err, "'%.200s': more than %u names", r->list, HOSTLIST_MAX_NAMES);
+	if ((s->bytes += sizeof(span) + strlen(first) + 1) > r->max)
+		return err_set(r->err, "'%.200s': too many ranges", r->list);
+	if (!(name = strdup(first)))
+		return err_set(r->err, "out of memory");
+	span.low = host_of(name);
+	span.high = span.low.number + n - 1;
+	buf_add(&s->extents, &span, sizeof(span));
+	if (s->extents.failed) {
+		free(name);
+		return err_set(r->err, "out of memory");
+	}
+	s->n++;
+	s->names += n;
+	return 0;
+}
+
+/* Whether a name has the prefix and number of digits of this span. */
+static bool same_family(const struct span *s, const struct hostlist_name *h)
+{
+	return s->low.digits == h->digits && s->low.prefix == h->prefix && !memcmp(s->low.name, h->name, h->prefix);
+}
+
+static void spans_unite(struct hostset *s)
+{
+	size_t n = 0;
+
+	qsort(s->extents.data, s->n, sizeof(struct span), host_compare);
+	for (size_t i = 0; i < s->n; i++) {
+		struct span *last = n ? span_at(s, n - 1) : NULL, *next = span_at(s, i);
+
+		if (last && same_family(last, &next->low) && next->low.number <= last->high + 1) {
+			last->high = next->high > last->high ? next->high : last->high;
+			free((char *) next->low.name);
+		} else {
+			*span_at(s, n++) = *next;
+		}
+	}
+	s->n = n;
+}
+
+struct hostset *hostset_parse(const char *list, struct err *e)
+{
+	struct hostset *s = calloc(1, sizeof(*s));
+
+	if (!s) {
+		err_set(e, "out of memory");
+		return NULL;
+	}
+	if (hostlist_runs(list, add_run, &(struct set_reading){ s, list, HOSTSET_MAX_BYTES + strlen(list), e }, e)) {
+		hostset_free(s);
+		return NULL;
+	}
+	spans_unite(s);
+	return s;
+}
+
+void hostset_free(struct hostset *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->n; i++)
+		free((char *) span_at(s, i)->low.name);
+	buf_free(&s->extents);
+	free(s);
+}
+
+size_t hostset_names(const struct hostset *s)
+{
+	return s->names;
+}
+
+/* A name can only be in the last span that does not begin after it. */
+bool hostset_has(const struct hostset *s, const char *name)
+{
+	const struct hostlist_name h = host_of(name);
+	size_t low = 0, high = s->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (host_compare(span_at(s, mid), &h) <= 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low && same_family(span_at(s, low - 1), &h) && h.number <= span_at(s, low - 1)->high;
 }

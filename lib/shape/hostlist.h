@@ -22,7 +22,7 @@
  * Calls each for every name of the list, in order, including duplicates. 0, or -1 with an error: an invalid host list,
  * more than HOSTLIST_MAX_NAMES names, names that exceed the list's own text by more than HOSTLIST_MAX_BYTES, or each
  * returned -1 (with or without setting e); each may have been called for some names by then. A few bytes of text can
- * expand to that much: a list from an untrusted source is matched against the known names instead (shape/hostset.h).
+ * expand to that much: a list from an untrusted source is matched against the known names instead (hostset).
  */
 int hostlist_expand(const char *list, int (*each)(const char *name, void *user), void *user, struct err *e);
 
@@ -67,5 +67,25 @@ int host_compare(const void *a, const void *b);
  * larger records. Appended to out.
  */
 void hosts_fold(const struct hostlist_name *first, size_t n, size_t step, struct buf *out);
+
+/*
+ * The names of a host list as ranges that are not expanded, to test whether a name is in it: memory
+ * depends on the length of the text, not on the number of names. Only numbers followed by more text ("cn[1-9]-ib") need
+ * a range for each value.
+ */
+struct hostset;
+
+#define HOSTSET_MAX_BYTES (8u << 20)
+
+/*
+ * NULL with an error: an invalid host list, more than HOSTLIST_MAX_NAMES names, ranges that exceed its text by more
+ * than HOSTSET_MAX_BYTES.
+ */
+struct hostset *hostset_parse(const char *list, struct err *e);
+void hostset_free(struct hostset *s);	/* accepts NULL */
+
+/* The number of names in the list, including duplicates. */
+size_t hostset_names(const struct hostset *s);
+bool hostset_has(const struct hostset *s, const char *name);
 
 #endif

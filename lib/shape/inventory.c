@@ -62,35 +62,10 @@ void inventory_free(struct inventory *v)
 	free(v);
 }
 
-static int shape_check(const char *text, struct err *e)
-{
-	struct shape *s = shape_parse(text, e);
-
-	shape_free(s);
-	return s ? 0 : -1;
-}
-
-static const struct kind *kind_add(struct inventory *v, const char *name, const char *shape, struct err *e)
-{
-	struct kind *k;
-
-	if (shape_check(shape, e))
-		return NULL;
-	if (array_reserve(v->kinds, v->nkinds, 1) || !(k = calloc(1, sizeof(*k)))) {
-		err_set(e, "out of memory");
-		return NULL;
-	}
-	if (!(k->shape = strdup(shape))) {
-		free(k);
-		err_set(e, "out of memory");
-		return NULL;
-	}
-	memcpy(k->name, name, sizeof(k->name));
-	return v->kinds[v->nkinds++] = k;
-}
-
 static const struct kind *kind_of(struct inventory *v, const char *shape, struct err *e)
 {
+	struct shape *parsed;
+	struct kind *k = NULL;
 	char name[SHAPE_NAME];
 
 	for (size_t i = 0; i < v->nkinds; i++)
@@ -103,7 +78,17 @@ static const struct kind *kind_of(struct inventory *v, const char *shape, struct
 			err_set(e, "the hash of its shape, %s, collides with that of another shape", name);
 			return NULL;
 		}
-	return kind_add(v, name, shape, e);
+	/* Of a text that is a shape. */
+	if (!(parsed = shape_parse(shape, e)))
+		return NULL;
+	shape_free(parsed);
+	if (array_reserve(v->kinds, v->nkinds, 1) || !(k = calloc(1, sizeof(*k))) || !(k->shape = strdup(shape))) {
+		free(k);
+		err_set(e, "out of memory");
+		return NULL;
+	}
+	memcpy(k->name, name, sizeof(k->name));
+	return v->kinds[v->nkinds++] = k;
 }
 
 struct adding {
@@ -165,29 +150,25 @@ static long nodes_unite(struct node *nodes, size_t n, struct err *e)
 	return kept;
 }
 
-static void write_kind(const struct node *nodes, size_t n, struct buf *out)
+static void write_kinds(const struct node *nodes, size_t n, const char *database, struct buf *out)
 {
 	struct buf hosts = {0};
 
-	hosts_fold(&nodes->host, n, sizeof(*nodes), &hosts);
-	out->failed |= hosts.failed;
-	if (!hosts.failed) {
-		snapshot_add_shape(out, nodes->kind->name, nodes->kind->shape);
-		snapshot_add_nodes(out, hosts.data, nodes->kind->name);
-	}
-	buf_free(&hosts);
-}
-
-static void write_kinds(const struct node *nodes, size_t n, const char *database, struct buf *out)
-{
 	snapshot_start(out);
 	if (database)
 		buf_printf(out, SNAPSHOT_DATABASE "%s\n", database);
 	for (size_t first = 0, end; first < n; first = end) {
 		for (end = first + 1; end < n && nodes[end].kind == nodes[first].kind;)
 			end++;
-		write_kind(nodes + first, end - first, out);
+		hosts.len = 0;
+		hosts_fold(&nodes[first].host, end - first, sizeof(*nodes), &hosts);
+		if (hosts.failed)
+			break;
+		snapshot_add_shape(out, nodes[first].kind->name, nodes[first].kind->shape);
+		snapshot_add_nodes(out, hosts.data, nodes[first].kind->name);
 	}
+	out->failed |= hosts.failed;
+	buf_free(&hosts);
 	snapshot_end(out);
 }
 

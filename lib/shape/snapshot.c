@@ -3,12 +3,15 @@
 #include "shape/snapshot.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
+#include "base/file.h"
 #include "base/hash.h"
-#include "base/string_map.h"
+#include "shape/hostlist.h"
 
 #define MAGIC "topiary-snapshot 1"
 #define CHECKED_END "end sha256="
@@ -54,24 +57,10 @@ static int read_sealed(struct reader *r, struct line *l)
 	return 0;
 }
 
-static int shape_add(struct reader *r, const char *name, const char *text)
-{
-	struct snapshot_shape *s = &r->snapshot->shapes[r->snapshot->nshapes];
-
-	if (!(s->shape = shape_parse(text, r->err)))
-		return err_within(r->err, "%s:%u", r->name, r->line);
-	if (!(s->name = strdup(name))) {
-		shape_free(s->shape);
-		return line_error(r, "out of memory");
-	}
-	r->snapshot->nshapes++;
-	r->domains += s->shape->ndomains;
-	return r->domains > SNAPSHOT_MAX_DOMAINS ? line_error(r, "the shapes together are too large") : 0;
-}
-
 static int read_shape(struct reader *r, struct line *l)
 {
 	struct snapshot *s = r->snapshot;
+	struct snapshot_shape *added;
 	char *name = next_word(l);
 	size_t number;
 
@@ -84,7 +73,16 @@ static int read_shape(struct reader *r, struct line *l)
 		return line_error(r, "out of memory");
 	if (number < s->nshapes)
 		return line_error(r, "duplicate shape name");
-	return shape_add(r, name, l->rest + strspn(l->rest, " \t"));
+	added = &s->shapes[s->nshapes];
+	if (!(added->shape = shape_parse(l->rest + strspn(l->rest, " \t"), r->err)))
+		return err_within(r->err, "%s:%u", r->name, r->line);
+	if (!(added->name = strdup(name))) {
+		shape_free(added->shape);
+		return line_error(r, "out of memory");
+	}
+	s->nshapes++;
+	r->domains += added->shape->ndomains;
+	return r->domains > SNAPSHOT_MAX_DOMAINS ? line_error(r, "the shapes together are too large") : 0;
 }
 
 static int read_nodes(struct reader *r, struct line *l)
@@ -230,4 +228,110 @@ void snapshot_end(struct buf *out)
 
 	hash_hex(out->data ? out->data : "", out->len, hex);
 	buf_printf(out, CHECKED_END "%s\n", hex);
+}
+
+/* --- its file --- */
+
+/* A file that is damaged may be one with nodes: slurmctld still has what it read before. */
+static bool may_have_nodes(const char *path, const struct buf *now)
+{
+	struct snapshot *s = snapshot_parse(now->data ? now->data : "", now->len, path, NULL);
+	bool empty = s && !s->nnodes;
+
+	snapshot_free(s);
+	return !empty;
+}
+
+/* The identity of its database; false if it states none. */
+static bool database_read(const struct buf *text, char out[static 64])
+{
+	const char *at = text->len ? memmem(text->data, text->len, "\n" SNAPSHOT_DATABASE,
+					    strlen("\n" SNAPSHOT_DATABASE)) : NULL;
+
+	return at && sscanf(at, " " SNAPSHOT_DATABASE "%63s", out) == 1;
+}
+
+int snapshot_replace(const char *path, const struct buf *text, bool force, struct err *e)
+{
+	struct snapshot *new = snapshot_parse(text->data ? text->data : "", text->len, "the new snapshot", e);
+	struct buf now = {0};
+	char old[64], other[64];
+	bool there, empty;
+	int rc = 1;
+
+	if (!new)
+		return -1;
+	empty = !new->nnodes;
+	snapshot_free(new);
+	there = file_read(path, SNAPSHOT_MAX_BYTES, &now, NULL) == 0;
+	if (there && now.len == text->len && (!now.len || !memcmp(now.data, text->data, now.len)))
+		rc = 0;
+	else if (empty && !force && (there ? may_have_nodes(path, &now) : access(path, F_OK) == 0))
+		rc = err_set(e,
+			     "%s: not replaced by a snapshot without nodes; is the registry's database empty, or "
+			     "another one? If it is meant: topiary snapshot --force -o %s", path, path);
+	else if (!force && database_read(&now, old) && database_read(text, other) && strcmp(old, other))
+		rc = err_set(e,
+			     "%s: not replaced by a snapshot of another database, %s; the file is of %s. Is topiaryd's "
+			     "Database right? If it is meant: topiary snapshot --force -o %s", path, other, old, path);
+	else if (file_replace(path, text->data, text->len, 0644, e))
+		rc = -1;
+	buf_free(&now);
+	return rc;
+}
+
+/* --- its nodes by name --- */
+
+struct filling {
+	struct directory *directory;
+	const struct shape *shape;
+	struct err *err;
+};
+
+static int directory_add_name(const char *name, void *user)
+{
+	struct filling *f = user;
+	struct directory *d = f->directory;
+	size_t known = d->names.count, i;
+
+	if (array_reserve(d->shape, known, 1) || (i = string_map_add(&d->names, name)) == STRING_MAP_NONE)
+		return err_set(f->err, "out of memory");
+	if (i < known && d->shape[i] != f->shape)
+		return err_set(f->err, "node %s has two shapes", name);
+	d->shape[i] = f->shape;
+	return 0;
+}
+
+int directory_fill(struct directory *d, const struct snapshot *s, struct err *e)
+{
+	struct filling f = { .directory = d, .err = e };
+	struct hostlist_usage usage = {0};
+
+	for (size_t i = 0; i < s->nnodes; i++) {
+		f.shape = s->nodes[i].shape;
+		if (hostlist_expand_more(s->nodes[i].hosts, &usage, directory_add_name, &f, e))
+			return -1;
+	}
+	return 0;
+}
+
+void directory_free(struct directory *d)
+{
+	string_map_free(&d->names);
+	free(d->shape);
+	*d = (struct directory){0};
+}
+
+const struct shape *directory_shape(const struct directory *d, const char *node)
+{
+	size_t i = string_map_find(&d->names, node);
+	char name[HOSTLIST_MAX_NAME + 1];
+
+	/* The registry has lower case, and usually no domain, whatever slurm.conf has. */
+	for (int domain = 1; i == STRING_MAP_NONE && domain >= 0; domain--) {
+		snprintf(name, sizeof(name), "%s", node);
+		if (hostlist_name_canonical(name, domain))
+			i = string_map_find(&d->names, name);
+	}
+	return i == STRING_MAP_NONE ? NULL : d->shape[i];
 }

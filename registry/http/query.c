@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "shape/hostlist.h"
-#include "shape/hostset.h"
 
 #define TEXT_MAX 256	/* characters */
 #define HOSTS_SENT 1000	/* longer host lists are matched here instead of being sent to PostgreSQL */

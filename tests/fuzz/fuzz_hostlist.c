@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "shape/hostlist.h"
-#include "shape/hostset.h"
 
 #define NAMES_MAX 2000		/* more only take time */
 

@@ -6,8 +6,7 @@
 
 #include "damage.h"
 #include "table.h"
-#include "shape/directory.h"
-#include "shape/hostset.h"
+#include "shape/hostlist.h"
 #include "shape/inventory.h"
 #include "base/string_map.h"
 #include "shape/snapshot.h"
