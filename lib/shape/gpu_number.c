@@ -31,15 +31,6 @@ bool gpu_card_is_gpu(const struct gpu_card *c)
 	       (c->class == DISPLAY && c->vendor == NVIDIA);
 }
 
-static size_t count_of(const struct gpu_card *cards, size_t n, unsigned vendor)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < n; i++)
-		count += cards[i].vendor == vendor;
-	return count;
-}
-
 void gpu_cards_number(struct gpu_card *cards, size_t n)
 {
 	size_t most = 0;
@@ -47,8 +38,10 @@ void gpu_cards_number(struct gpu_card *cards, size_t n)
 	bool tied = false, driven = false;
 
 	for (size_t i = 0; i < n; i++) {
-		size_t count = count_of(cards, n, cards[i].vendor);
+		size_t count = 0;
 
+		for (size_t k = 0; k < n; k++)
+			count += cards[k].vendor == cards[i].vendor;
 		if (count > most) {
 			most = count;
 			maker = cards[i].vendor;

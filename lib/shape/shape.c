@@ -70,26 +70,10 @@ static void domain_close(struct walk *w)
 	w->parent = d->parent;
 }
 
-/* Until a core is of another kind than 0 there is no list. */
-static int kind_add(struct walk *w, unsigned core, unsigned kind)
-{
-	struct shape *s = w->shape;
-	size_t has = s->kinds ? core : 0;
-
-	if (!kind && !s->kinds)
-		return 0;
-	if (array_reserve(s->kinds, has, core + 1 - has))
-		return syntax_error(w, "out of memory");
-	memset(s->kinds + has, 0, core - has);
-	s->kinds[core] = kind;
-	if (s->nkinds <= kind)
-		s->nkinds = kind + 1;
-	return 0;
-}
-
 static int core_add(struct walk *w, unsigned threads, unsigned kind)
 {
 	struct shape *s = w->shape;
+	size_t has = s->kinds ? s->cores : 0;	/* cores whose kinds are listed */
 
 	if (s->cores == SHAPE_MAX_CORES)
 		return syntax_error(w, "too many cores");
@@ -97,7 +81,16 @@ static int core_add(struct walk *w, unsigned threads, unsigned kind)
 		return syntax_error(w, "out of memory");
 	s->threads[s->cores++] = threads;
 	s->pus += threads;
-	return kind_add(w, s->cores - 1, kind);
+	/* Until a core is of another kind than 0 there is no list. */
+	if (!kind && !s->kinds)
+		return 0;
+	if (array_reserve(s->kinds, has, s->cores - has))
+		return syntax_error(w, "out of memory");
+	memset(s->kinds + has, 0, s->cores - 1 - has);
+	s->kinds[s->cores - 1] = kind;
+	if (s->nkinds <= kind)
+		s->nkinds = kind + 1;
+	return 0;
 }
 
 /* A core's own memory is a domain around the core: there are no levels within a core. */
@@ -172,7 +165,7 @@ static const struct {
 	{ "KiB", 1ull << 10 }, { "MiB", 1ull << 20 }, { "GiB", 1ull << 30 }, { "TiB", 1ull << 40 },
 };
 
-static int read_size(struct walk *w, const char *text, unsigned long long *bytes)
+static int read_memory(struct walk *w, const char *text, struct attributes *out)
 {
 	char *unit;
 	unsigned long long n;
@@ -185,15 +178,10 @@ static int read_size(struct walk *w, const char *text, unsigned long long *bytes
 		size_t len = strlen(units[i].name);
 
 		if (strcspn(unit, " )") == len && !strncasecmp(unit, units[i].name, len))
-			return __builtin_mul_overflow(n, units[i].bytes, bytes) ?
+			return __builtin_mul_overflow(n, units[i].bytes, &out->memory) ?
 			       syntax_error(w, "memory size out of range") : 0;
 	}
 	return syntax_error(w, "expected a memory unit");
-}
-
-static int read_memory(struct walk *w, const char *text, struct attributes *out)
-{
-	return read_size(w, text, &out->memory);
 }
 
 static int read_tier(struct walk *w, const char *text, struct attributes *out)
@@ -227,17 +215,6 @@ static const struct {
 	{ "memory=", read_memory }, { "tier=", read_tier }, { "kind=", read_kind },
 };
 
-static int read_attribute(struct walk *w, struct attributes *out)
-{
-	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
-		size_t len = strlen(attributes[i].key);
-
-		if (!strncasecmp(w->at, attributes[i].key, len))
-			return attributes[i].read(w, w->at + len, out);
-	}
-	return 0;
-}
-
 static int read_attributes(struct walk *w, struct attributes *out)
 {
 	const char *end = w->at + strcspn(w->at, ")");
@@ -249,8 +226,12 @@ static int read_attributes(struct walk *w, struct attributes *out)
 		return syntax_error(w, "missing ')' after attributes");
 	do {
 		w->at++;
-		if (read_attribute(w, out))
-			return -1;
+		for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
+			size_t len = strlen(attributes[i].key);
+
+			if (!strncasecmp(w->at, attributes[i].key, len) && attributes[i].read(w, w->at + len, out))
+				return -1;
+		}
 		w->at += strcspn(w->at, " )");
 	} while (w->at < end);
 	w->at++;
@@ -362,19 +343,6 @@ static int read_memories(struct walk *w, bool *numa)
 	return 0;
 }
 
-static int read_braces(struct walk *w)
-{
-	do {
-		w->at++;
-		if (read_branch(w))
-			return -1;
-	} while (*w->at == '|');
-	if (*w->at != '}')
-		return syntax_error(w, "missing '}'");
-	w->at++;
-	return 0;
-}
-
 static bool branch_ends(struct walk *w)
 {
 	skip_space(w);
@@ -392,8 +360,14 @@ static int read_branch(struct walk *w)
 	if (read_memories(w, &numa))
 		return -1;
 	if (*w->at == '{') {
-		if (read_braces(w))
-			return -1;
+		do {
+			w->at++;
+			if (read_branch(w))
+				return -1;
+		} while (*w->at == '|');
+		if (*w->at != '}')
+			return syntax_error(w, "missing '}'");
+		w->at++;
 	} else if (!branch_ends(w) && read_element(w)) {
 		return -1;
 	}
@@ -458,20 +432,6 @@ static void devices_number(struct shape *s)
 		if (alike && d->number < 0)
 			d->number = before;
 	}
-}
-
-static int read_devices(struct walk *w)
-{
-	if (*w->at != '+')
-		return 0;
-	w->at++;
-	skip_space(w);
-	do {
-		if (read_device(w))
-			return -1;
-		skip_space(w);
-	} while (*w->at);
-	return 0;
 }
 
 /* Thousands of shapes are kept for a long time. */
@@ -545,11 +505,18 @@ struct shape *shape_parse(const char *text, struct err *e)
 	if (domain_open(&w, LEVEL_NODE) || read_branch(&w))
 		goto error;
 	domain_close(&w);
-	if (read_devices(&w))
-		goto error;
-	if (*w.at) {
+	if (*w.at && *w.at != '+') {
 		syntax_error(&w, "unexpected text");
 		goto error;
+	}
+	if (*w.at == '+') {
+		w.at++;
+		skip_space(&w);
+		do {
+			if (read_device(&w))
+				goto error;
+			skip_space(&w);
+		} while (*w.at);
 	}
 	if (numas_find(&w))
 		goto error;
