@@ -5,9 +5,6 @@
 
 /* What disks, networks and half-done copies do to a file, the same again for the same seed. */
 
-#include <stdint.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "table.h"
 

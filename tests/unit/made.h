@@ -3,10 +3,6 @@
 #ifndef TOPIARY_TESTS_MADE_H
 #define TOPIARY_TESTS_MADE_H
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "map/matrix/matrix.h"
 #include "map/places/places.h"
@@ -46,13 +42,11 @@ static inline struct matrix *grid(unsigned wide, unsigned high, unsigned weight)
 static inline void add(struct places *p, const char *host, const char *shape, const char *cores, unsigned cpus)
 {
 	struct shape *s = shape_parse(shape, NULL);
-	struct err e = {""};
 	char all[32];
 
 	assert_non_null(s);
 	snprintf(all, sizeof(all), "0-%u", s->cores - 1);
-	if (places_add(p, host, s, cores ? cores : all, cpus, &e))
-		fail_msg("%s", e.text);
+	assert_ok(places_add(p, host, s, cores ? cores : all, cpus, &err));
 	shape_free(s);
 }
 

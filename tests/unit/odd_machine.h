@@ -8,8 +8,6 @@
  * that are offline, sparse numbers, NUMA nodes without CPUs or without memory, several with the same CPUs. The truth is
  * in the tables from which the XML is written, so that a test judges by neither hwloc nor Topiary.
  */
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "base/buf.h"
 #include "table.h"

@@ -3,15 +3,84 @@
 #ifndef TOPIARY_TESTS_TABLE_H
 #define TOPIARY_TESTS_TABLE_H
 
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/err.h"
+
+/* A fixture: returns 0, or -1. */
+#define FIXTURE(name) static int name(void **state __attribute__((unused)))
+
+/* Below a folder of the program's, which is removed with all that is in it when the program ends. */
+static struct {
+	char root[32];
+	pid_t owner;
+	unsigned n;
+} folders;
+
+static inline void folders_remove(void)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -rf %s", folders.root);
+	if (folders.owner == getpid() && system(command))
+		print_error("%s: not removed\n", folders.root);
+}
+
+/* "/tmp/.../1" and so on: new, and others may enter it. The caller frees it, or does not. */
+static inline char *folder_new(void)
+{
+	char *name;
+
+	if (!folders.n++) {
+		strcpy(folders.root, "/tmp/topiary-test-XXXXXX");
+		folders.owner = getpid();
+		assert_true(mkdtemp(folders.root) && !chmod(folders.root, 0755) && !atexit(folders_remove));
+	}
+	assert_true(asprintf(&name, "%s/%u", folders.root, folders.n) > 0 && !mkdir(name, 0755));
+	return name;
+}
+
+/*
+ * The files of a pattern below the cache that packaging/setup fills; NULL after the last. If there is none, the case is
+ * skipped. CORPUS: hwloc's collection of real machines.
+ */
+#define CORPUS "src/hwloc-*/tests/hwloc/xml/"
+
+static inline char **cached(const char *pattern)
+{
+	const char *cache = getenv("TOPIARY_CACHE");
+	glob_t found;	/* stays */
+	char *path;
+
+	assert_true(asprintf(&path, "%s/%s", cache ? cache : ".cache", pattern) > 0);
+	if (glob(path, 0, NULL, &found)) {
+		print_message("no %s: packaging/setup brings it\n", path);
+		skip();
+	}
+	free(path);
+	return found.gl_pathv;
+}
+
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))
+
+/* What the last call said; a case that reads it after calls that differ has one of its own, which begins empty. */
+static struct err err __attribute__((unused));
+
+/* Of calls that return 0, and of those that return what they made; err says why they did not. */
+#define assert_ok(failed) do { if (failed) fail_msg("%s", err.text); } while (0)
+#define assert_made(pointer) assert_ok(!(pointer))
 
 /*
  * A case is registered where it is defined, and a program's cases run in the order of its source:

@@ -6,13 +6,9 @@
  * rules' limits.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include "synthetic.h"
+#include "topology.h"
 #include "table.h"
 #include "trace/advice.h"
 #include "trace/writer.h"
@@ -377,7 +373,6 @@ static struct trace_tasks *tasks_make(const struct trace_head *h, enum fault fau
 	int fd = memfd_create("tasks", MFD_CLOEXEC);
 	FILE *to = fdopen(fd, "w");
 	struct trace_tasks *t;
-	struct err e = { "" };
 	char path[64];
 
 	do
@@ -397,8 +392,7 @@ static struct trace_tasks *tasks_make(const struct trace_head *h, enum fault fau
 	}
 	fflush(to);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (!(t = trace_tasks_read(path, &e)))
-		fail_msg("%s", e.text);
+	assert_made(t = trace_tasks_read(path, &err));
 	fclose(to);
 	return t;
 }
@@ -452,12 +446,9 @@ static void tick_make(const struct program *p, const struct trace_head *h, doubl
 static struct trace_head head_make(const char *machine, hwloc_const_bitmap_t pus)
 {
 	struct trace_head h = { .node = "cn1", .period = SECOND };
-	hwloc_topology_t t;
-	struct err e = { "" };
+	hwloc_topology_t t = synthetic_load(machine);
 
-	assert_int_equal(hwloc_topology_init(&t) || hwloc_topology_set_synthetic(t, machine) || hwloc_topology_load(t),
-			 0);
-	assert_int_equal(trace_head_tree(&h, t, pus, &e), 0);
+	assert_int_equal(trace_head_tree(&h, t, pus, &err), 0);
 	hwloc_topology_destroy(t);
 	assert_non_null(h.events = calloc(EVENTS, sizeof(*h.events)));
 	for (; h.nevents < EVENTS; h.nevents++) {
@@ -467,8 +458,7 @@ static struct trace_head head_make(const char *machine, hwloc_const_bitmap_t pus
 		x->kind = events[h.nevents].kind;
 		x->level = trace_head_level(&h, events[h.nevents].level);
 	}
-	if (trace_head_check(&h, &e))
-		fail_msg("%s", e.text);
+	assert_ok(trace_head_check(&h, &err));
 	return h;
 }
 
@@ -511,8 +501,7 @@ static struct trace *run_trace(const struct run *r, struct trace_head *h, unsign
 {
 	int fd = memfd_create("advice", MFD_CLOEXEC), copy = dup(fd);
 	uint64_t *values = calloc(h->columns, sizeof(*values));
-	struct err e = { "" };
-	struct trace_writer *w = trace_writer_new(fd, "made", h, &e);
+	struct trace_writer *w = trace_writer_new(fd, "made", h, &err);
 	struct trace *t;
 
 	assert_non_null(w);
@@ -525,12 +514,11 @@ static struct trace *run_trace(const struct run *r, struct trace_head *h, unsign
 					r->values[tick * r->h->columns + r->h->events[x].column + l->objects[i].index] /
 					(x == MEMORY ? ranks : x > MEMORY ? recorders : 1);
 		}
-		assert_int_equal(trace_writer_tick(w, r->end[tick], values, &e), 0);
+		assert_int_equal(trace_writer_tick(w, r->end[tick], values, &err), 0);
 	}
-	assert_int_equal(trace_writer_close(w, &e), 0);
+	assert_int_equal(trace_writer_close(w, &err), 0);
 	free(values);
-	if (!(t = trace_open_fd(copy, "made", &e)))
-		fail_msg("%s", e.text);
+	assert_made(t = trace_open_fd(copy, "made", &err));
 	return t;
 }
 
@@ -546,7 +534,6 @@ static void one_trace(enum fault fault, struct score *score)
 	struct trace *t;
 	struct trace_tasks *tasks;
 	struct advice *list;
-	struct err e = { "" };
 	unsigned n;
 
 	program_make(&p, &h);
@@ -558,8 +545,8 @@ static void one_trace(enum fault fault, struct score *score)
 	run_make(&r, &h, &p);
 	t = run_trace(&r, &h, 1, 1);
 	free(r.values);
-	if (!(list = advice_list(&(struct advice_node){ &t, &(const char *){ "made" }, 1, tasks, NULL, NULL }, &n, &e)))
-		fail_msg("%s", e.text);
+	assert_made(list = advice_list(&(struct advice_node){ &t, &(const char *){ "made" }, 1, tasks, NULL, NULL }, &n,
+				       &err));
 	score->made++;
 	for (unsigned i = 0; i < n; i++) {
 		bool planted = !strcmp(list[i].kind, faults[fault].kind);
@@ -618,7 +605,6 @@ TEST(ranks_are_one_program)
 		struct trace *t, *each[4];
 		struct program p;
 		struct run r;
-		struct err e = { "" };
 
 		program_make(&p, &h);
 		fault_plant(&p, &h, fault);
@@ -632,10 +618,9 @@ TEST(ranks_are_one_program)
 			hwloc_bitmap_free(pus);
 			each[k] = run_trace(&r, &part[k], 1 + (ranks - 1) / level_of(&h, "NUMANode")->n, ranks);
 		}
-		whole = advice_list(&(struct advice_node){ &t, names, 1, NULL, NULL, NULL }, &n, &e);
-		parts = advice_list(&(struct advice_node){ each, names, ranks, NULL, NULL, NULL }, &nparts, &e);
-		if (!whole || !parts || n != nparts)
-			fail_msg("%s", e.text);
+		whole = advice_list(&(struct advice_node){ &t, names, 1, NULL, NULL, NULL }, &n, &err);
+		parts = advice_list(&(struct advice_node){ each, names, ranks, NULL, NULL, NULL }, &nparts, &err);
+		assert_ok(!whole || !parts || n != nparts);
 		for (unsigned k = 0; k < n; k++)
 			if (whole[k].result != parts[k].result)
 				fail_msg("%s: %s: '%s', '%s'", machine, whole[k].kind, whole[k].evidence,
@@ -709,7 +694,6 @@ TEST(scattered_or_packed)
 		struct advice *list;
 		struct program p;
 		struct run r;
-		struct err e = { "" };
 		unsigned n;
 
 		program_make(&p, &h);
@@ -721,7 +705,8 @@ TEST(scattered_or_packed)
 		}
 		run_make(&r, &h, &p);
 		t = run_trace(&r, &h, 1, 1);
-		list = advice_list(&(struct advice_node){ &t, &(const char *){ "walk" }, 1, NULL, NULL, NULL }, &n, &e);
+		list = advice_list(&(struct advice_node){ &t, &(const char *){ "walk" }, 1, NULL, NULL, NULL }, &n,
+				   &err);
 		assert_non_null(list);
 		for (unsigned k = 0; k < n; k++) {
 			bool is_due = rows[i].is_packed && !strcmp(list[k].kind, "bandwidth");

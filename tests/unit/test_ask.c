@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <string.h>
-
 #include "monitor/ask.h"
 #include "monitor/events.h"
 #include "table.h"
@@ -28,21 +26,19 @@ TEST(values_of_the_option)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct monitor_request r = {0};
-		struct err e;
 
-		assert_int_equal(monitor_request_parse("o", rows[i].value, &r, &e), 0);
+		assert_int_equal(monitor_request_parse("o", rows[i].value, &r, &err), 0);
 		assert_int_equal(r.hz, rows[i].hz);
 		assert_string_equal(r.set, rows[i].set);
 		assert_int_equal(r.advise, rows[i].advise);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct monitor_request r = { 7, "kept", false };
-		struct err e;
 
-		if (!monitor_request_parse("TopoMonitor", bad[i], &r, &e))
+		if (!monitor_request_parse("TopoMonitor", bad[i], &r, &err))
 			fail_msg("'%s' was read", bad[i]);
 		assert_true(r.hz == 7 && !strcmp(r.set, "kept"));
-		assert_int_equal(strncmp(e.text, "TopoMonitor=", 12), 0);
+		assert_int_equal(strncmp(err.text, "TopoMonitor=", 12), 0);
 	}
 }
 
@@ -67,11 +63,10 @@ TEST(only_what_is_written_is_read)
 	for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
 		struct monitor_ask a = {0};
 		struct buf text = {0};
-		struct err e;
 
 		monitor_ask_write(&asks[i], &text);
 		assert_true(text.len <= ASK_SIZE);
-		assert_int_equal(monitor_ask_parse(text.data, &a, &e), 0);
+		assert_int_equal(monitor_ask_parse(text.data, &a, &err), 0);
 		assert_int_equal(a.uid, asks[i].uid);
 		assert_int_equal(a.request.hz, asks[i].request.hz);
 		assert_string_equal(a.request.set, asks[i].request.set);
@@ -80,9 +75,8 @@ TEST(only_what_is_written_is_read)
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct monitor_ask a = { 7, { 7, "kept", false }, "" };
-		struct err e;
 
-		if (!monitor_ask_parse(bad[i], &a, &e))
+		if (!monitor_ask_parse(bad[i], &a, &err))
 			fail_msg("row %zu was read", i);
 		assert_true(a.uid == 7 && a.request.hz == 7);
 	}

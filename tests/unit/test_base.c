@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "table.h"
 #include "base/array.h"
 #include "base/file.h"
@@ -13,41 +7,36 @@
 #include "base/printable.h"
 #include "base/settings.h"
 
-static char dir[] = "/tmp/topiary-base.XXXXXX";
-static char path[64];
+static char *dir, path[64];
 
 static void put(const char *text)
 {
-	struct err e;
-
-	if (file_replace(path, text, strlen(text), 0600, &e))
-		fail_msg("%s", e.text);
+	assert_ok(file_replace(path, text, strlen(text), 0600, &err));
 }
 
 TEST(replaces_files)
 {
 	struct buf b = {0};
 	struct stat st;
-	struct err e;
 
 	put("one");
 	put("two");
-	assert_int_equal(file_read(path, 3, &b, &e), 0);
+	assert_int_equal(file_read(path, 3, &b, &err), 0);
 	assert_string_equal(b.data, "two");
 	buf_free(&b);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
-	assert_int_equal(file_read(path, 2, &b, &e), -1);
-	assert_non_null(strstr(e.text, path));
+	assert_int_equal(file_read(path, 2, &b, &err), -1);
+	assert_non_null(strstr(err.text, path));
 	assert_null(b.data);
 	put("");
-	assert_int_equal(file_read(path, 0, &b, &e), 0);
+	assert_int_equal(file_read(path, 0, &b, &err), 0);
 	assert_int_equal(b.len, 0);
 	assert_string_equal(b.data, "");
 	buf_free(&b);
-	assert_int_equal(file_read(dir, 100, &b, &e), -1);
-	assert_int_equal(file_read("/nowhere/at/all", 100, &b, &e), -1);
-	assert_int_equal(file_replace("/nowhere/at/all", "x", 1, 0600, &e), -1);
+	assert_int_equal(file_read(dir, 100, &b, &err), -1);
+	assert_int_equal(file_read("/nowhere/at/all", 100, &b, &err), -1);
+	assert_int_equal(file_replace("/nowhere/at/all", "x", 1, 0600, &err), -1);
 }
 
 /* A link that somebody put in the place of a file is replaced; what it points to keeps its bytes. */
@@ -79,13 +68,11 @@ TEST(reads_settings)
 {
 	char host[256] = "", want[2 * sizeof(host) + sizeof("/run/x")];
 	struct settings s;
-	struct err e;
 
 	gethostname(host, sizeof(host) - 1);
 	host[strcspn(host, ".")] = '\0';
 	put("# a comment\nsnapshotfile = /tmp/s\nSnapshotPoll=3\nRunDir=/run/%h/x%h\nTopoLevel=l3\n");
-	if (settings_load(path, &s, &e))
-		fail_msg("%s", e.text);
+	assert_ok(settings_load(path, &s, &err));
 	assert_string_equal(s.snapshot_file, "/tmp/s");
 	assert_int_equal(s.snapshot_poll, 3);
 	snprintf(want, sizeof(want), "/run/%s/x%s", host, host);
@@ -93,7 +80,7 @@ TEST(reads_settings)
 	assert_string_equal(s.topo_level, "l3");
 	assert_string_equal(s.topo_fit, "prefer");
 	settings_free(&s);
-	assert_int_equal(settings_load("/nowhere/topiary.conf", &s, &e), 0);
+	assert_int_equal(settings_load("/nowhere/topiary.conf", &s, &err), 0);
 	assert_int_equal(s.map_timeout, 60);
 	assert_string_equal(s.topo_level, "node");
 	assert_int_equal(s.keep_history, 365);
@@ -125,16 +112,15 @@ TEST(reads_lines)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		char *text = malloc(rows[i].filler + 200);
 		struct settings s;
-		struct err e;
 		int rc;
 
 		sprintf(text, "%s%*s%s", rows[i].before, (int) rows[i].filler, "", rows[i].after);
 		memset(text + strlen(rows[i].before), 'x', rows[i].filler);
 		put(text);
 		free(text);
-		rc = settings_load(path, &s, &e);
+		rc = settings_load(path, &s, &err);
 		if (rc != (rows[i].admins ? 0 : -1))
-			fail_msg("row %zu: %s", i, rc ? e.text : "accepted");
+			fail_msg("row %zu: %s", i, rc ? err.text : "accepted");
 		if (rc)
 			continue;
 		if (strcmp(s.admins, rows[i].admins) || s.keep_history != rows[i].history)
@@ -147,12 +133,10 @@ TEST(reads_long_values)
 {
 	char text[6000] = "Database=";
 	struct settings s;
-	struct err e;
 
 	memset(text + 9, 'd', 5000);
 	put(text);
-	if (settings_load(path, &s, &e))
-		fail_msg("%s", e.text);
+	assert_ok(settings_load(path, &s, &err));
 	assert_string_equal(s.database, text + 9);
 	settings_free(&s);
 }
@@ -160,20 +144,19 @@ TEST(reads_long_values)
 TEST(a_named_file_exists)
 {
 	struct settings s;
-	struct err e;
 
-	assert_int_equal(settings_load_named("/nowhere/c.conf", &s, &e), -1);
-	assert_string_equal(e.text, "/nowhere/c.conf, named by --config: No such file or directory");
+	assert_int_equal(settings_load_named("/nowhere/c.conf", &s, &err), -1);
+	assert_string_equal(err.text, "/nowhere/c.conf, named by --config: No such file or directory");
 	setenv("TOPIARY_CONF", "/nowhere/t.conf", 1);
-	assert_int_equal(settings_load_named(NULL, &s, &e), -1);
-	assert_string_equal(e.text, "/nowhere/t.conf, named by TOPIARY_CONF: No such file or directory");
-	assert_int_equal(settings_load_named("/", &s, &e), -1);
-	assert_string_equal(e.text, "/: Is a directory");
-	assert_int_equal(settings_load_named("/dev/null", &s, &e), 0);
+	assert_int_equal(settings_load_named(NULL, &s, &err), -1);
+	assert_string_equal(err.text, "/nowhere/t.conf, named by TOPIARY_CONF: No such file or directory");
+	assert_int_equal(settings_load_named("/", &s, &err), -1);
+	assert_string_equal(err.text, "/: Is a directory");
+	assert_int_equal(settings_load_named("/dev/null", &s, &err), 0);
 	settings_free(&s);
 	unsetenv("TOPIARY_CONF");
 	setenv("SLURM_CONF", "/nowhere/slurm.conf", 1);
-	assert_int_equal(settings_load_named(NULL, &s, &e), 0);
+	assert_int_equal(settings_load_named(NULL, &s, &err), 0);
 	settings_free(&s);
 	unsetenv("SLURM_CONF");
 }
@@ -189,16 +172,14 @@ static void note_origin(void *user, const char *key, const char *value, struct s
 TEST(names_the_line_of_each_value)
 {
 	struct buf b = {0};
-	struct err e;
 
 	put("# a comment\n\n; another\nTopoFit=prefer\nsnapshotpoll = 3\nTopoFit=off\n");
-	if (settings_each(path, note_origin, &b, &e))
-		fail_msg("%s", e.text);
+	assert_ok(settings_each(path, note_origin, &b, &err));
 	assert_string_equal(b.data, "SnapshotPoll=3:5(0) TopoFit=off:6(4) MapTimeout=60:0(0) ");
 	buf_free(&b);
 	put("TopoFits=off\n");
 	b = (struct buf){0};
-	assert_int_equal(settings_each(path, note_origin, &b, &e), -1);
+	assert_int_equal(settings_each(path, note_origin, &b, &err), -1);
 	assert_null(b.data);
 }
 
@@ -246,15 +227,13 @@ TEST(refuses_settings)
 
 TEST(prefixes_errors)
 {
-	struct err e;
-
-	assert_int_equal(err_set(&e, "line %d", 3), -1);
-	assert_int_equal(err_within(&e, "file %s", "x"), -1);
-	assert_string_equal(e.text, "file x: line 3");
-	err_within(&e, "file x");
-	assert_string_equal(e.text, "file x: line 3");
-	err_within(&e, "file");
-	assert_string_equal(e.text, "file: file x: line 3");
+	assert_int_equal(err_set(&err, "line %d", 3), -1);
+	assert_int_equal(err_within(&err, "file %s", "x"), -1);
+	assert_string_equal(err.text, "file x: line 3");
+	err_within(&err, "file x");
+	assert_string_equal(err.text, "file x: line 3");
+	err_within(&err, "file");
+	assert_string_equal(err.text, "file: file x: line 3");
 	assert_int_equal(err_set(NULL, "nobody listens"), -1);
 }
 
@@ -320,22 +299,9 @@ TEST(controls_are_seen)
 	}
 }
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-	(void) state;
-	if (!mkdtemp(dir))
-		return -1;
-	snprintf(path, sizeof(path), "%s/file", dir);
-	return 0;
+	return snprintf(path, sizeof(path), "%s/file", dir = folder_new()) < 0;
 }
 
-static int teardown(void **state)
-{
-	char command[64];
-
-	(void) state;
-	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	return system(command);
-}
-
-TESTS_MAIN(setup, teardown)
+TESTS_MAIN(setup, NULL)

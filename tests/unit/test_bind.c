@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <string.h>
-
 #include "bind/memory.h"
 #include "bind/request.h"
 #include "table.h"
@@ -92,9 +90,8 @@ TEST(test_right)
 {
 	for (size_t i = 0; i < sizeof(right) / sizeof(*right); i++) {
 		struct bind_request r = {0};
-		struct err e;
 
-		assert_int_equal(bind_request_set(&r, right[i].name, right[i].value, &e), 0);
+		assert_int_equal(bind_request_set(&r, right[i].name, right[i].value, &err), 0);
 		assert_memory_equal(&r, &right[i].r, sizeof(r));
 	}
 }
@@ -104,10 +101,9 @@ TEST(test_wrong)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		const struct bind_request before = { .place = PLACE_MEM, .strict = true, .level = "l2" };
 		struct bind_request r = before;
-		struct err e;
 
-		assert_int_equal(bind_request_set(&r, wrong[i].name, wrong[i].value, &e), -1);
-		assert_non_null(strstr(e.text, wrong[i].words));
+		assert_int_equal(bind_request_set(&r, wrong[i].name, wrong[i].value, &err), -1);
+		assert_non_null(strstr(err.text, wrong[i].words));
 		assert_memory_equal(&r, &before, sizeof(r));
 	}
 }
@@ -116,21 +112,20 @@ TEST(test_wrong)
 TEST(test_again)
 {
 	struct bind_request r = {0}, mem = { .place = PLACE_MEM }, scatter = { .place = PLACE_SCATTER };
-	struct err e;
 
-	assert_int_equal(bind_request_set(&r, "topo-place", "compact:l3", &e), 0);
-	assert_int_equal(bind_request_set(&r, "topo-place", "scatter", &e), 0);
+	assert_int_equal(bind_request_set(&r, "topo-place", "compact:l3", &err), 0);
+	assert_int_equal(bind_request_set(&r, "topo-place", "scatter", &err), 0);
 	assert_memory_equal(&r, &scatter, sizeof(r));
-	assert_int_equal(bind_request_set(&r, "topo-place", "compact:l3", &e), 0);
-	assert_int_equal(bind_request_set(&r, "topo-place", "mem", &e), 0);
+	assert_int_equal(bind_request_set(&r, "topo-place", "compact:l3", &err), 0);
+	assert_int_equal(bind_request_set(&r, "topo-place", "mem", &err), 0);
 	assert_int_equal(r.place, mem.place);
 	assert_string_equal(r.level, "");
-	assert_int_equal(bind_request_set(&r, "topo-membind", "hbm:job,strict", &e), 0);
-	assert_int_equal(bind_request_set(&r, "topo-membind", "local", &e), 0);
+	assert_int_equal(bind_request_set(&r, "topo-membind", "hbm:job,strict", &err), 0);
+	assert_int_equal(bind_request_set(&r, "topo-membind", "local", &err), 0);
 	assert_int_equal(r.scope, SCOPE_TASK);
 	assert_false(r.memory_strict);
-	assert_int_equal(bind_request_set(&r, "topo-nic", "all,strict", &e), 0);
-	assert_int_equal(bind_request_set(&r, "topo-nic", "off", &e), 0);
+	assert_int_equal(bind_request_set(&r, "topo-nic", "all,strict", &err), 0);
+	assert_int_equal(bind_request_set(&r, "topo-nic", "off", &err), 0);
 	assert_false(r.strict);
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "made.h"
 #include "map/engine/anneal.h"

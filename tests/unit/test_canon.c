@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <glob.h>
 #include <hwloc.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "table.h"
-#include "judge.h"
+#include "topology.h"
 #include "hwxml/canon.h"
 
 static struct canon canonical(const struct buf *xml, const char *name)
 {
 	struct canon c;
-	struct err e;
 
-	if (canon_parse(xml->data, xml->len, name, &c, &e))
-		fail_msg("%s", e.text);
+	assert_ok(canon_parse(xml->data, xml->len, name, &c, &err));
 	return c;
 }
 
@@ -92,37 +85,19 @@ TEST(accepts_this_machine)
 	hwloc_topology_destroy(t);
 }
 
-/* hwloc's own collection of real machines; what is of hwloc 1 has another document type or no version. */
-static bool of_hwloc2(const struct buf *xml)
-{
-	return strstr(xml->data, "hwloc2.dtd") && strstr(xml->data, "<topology version=\"2");
-}
-
 TEST(accepts_real_machines)
 {
-	const char *cache = getenv("TOPIARY_CACHE");
-	char pattern[512];
 	size_t held = 0;
-	glob_t found;
 
-	snprintf(pattern, sizeof(pattern), "%s/src/hwloc-*/tests/hwloc/xml/*.xml", cache ? cache : ".cache");
-	if (glob(pattern, 0, NULL, &found)) {
-		print_message("no %s: run packaging/setup\n", pattern);
-		skip();
-	}
-	for (size_t i = 0; i < found.gl_pathc; i++) {
+	for (char **file = cached(CORPUS "*.xml"); *file; file++) {
 		struct buf xml = {0};
-		struct err e;
 
-		if (file_read(found.gl_pathv[i], CANON_MAX_BYTES, &xml, &e))
-			fail_msg("%s", e.text);
-		if (of_hwloc2(&xml)) {
-			holds(&xml, found.gl_pathv[i]);
+		if (corpus_read(*file, &xml)) {
+			holds(&xml, *file);
 			held++;
 		}
 		buf_free(&xml);
 	}
-	globfree(&found);
 	assert_true(held > 10);
 }
 
@@ -181,10 +156,8 @@ TEST(writes_one_form_of_escapes)
 		"<info name='&#38;&amp;#38;&lt;&gt;&quot;&apos;&#x41;' value='&#9;&#10;&#13;\xc3\xa4'/>"
 		"<userdata length='5'>&lt;&amp;\r\n\"&gt;</userdata>" OBJECT("PU", "2") "/></object></topology>";
 	struct canon c;
-	struct err e;
 
-	if (canon_parse(doc, strlen(doc), "escapes", &c, &e))
-		fail_msg("%s", e.text);
+	assert_ok(canon_parse(doc, strlen(doc), "escapes", &c, &err));
 	assert_non_null(strstr(c.xml.data, "    <info name=\"&amp;&amp;#38;&lt;&gt;&quot;'A\""
 			       " value=\"&#9;&#10;&#13;\xc3\xa4\"/>\n    <userdata length=\"5\">&lt;&amp;\n"
 			       "\"&gt;</userdata>\n"));
@@ -198,10 +171,8 @@ TEST(keeps_hwloc3)
 		OBJECT("PU", "20") " id=\"obj20\"/></object></object><info name=\"HostName\" value=\"n1\"/>"
 		TIER LOCALITY);
 	struct canon c;
-	struct err e;
 
-	if (canon_parse(doc, strlen(doc), "hwloc 3", &c, &e))
-		fail_msg("%s", e.text);
+	assert_ok(canon_parse(doc, strlen(doc), "hwloc 3", &c, &err));
 	assert_non_null(strstr(c.xml.data, "<topology version=\"3.0\">\n"));
 	assert_non_null(strstr(c.xml.data, " gp_index=\"2\" id=\"obj2\" cache_inclusive=\"1\">\n"));
 	assert_non_null(strstr(c.xml.data, " gp_index=\"3\" id=\"obj3\"/>\n"));
@@ -305,11 +276,10 @@ TEST(refuses_every_piece)
 	struct canon c;
 
 	for (size_t n = 0; n < strlen(doc); n++) {
-		struct err e;
 		char *piece = malloc(n + 1);
 
 		memcpy(piece, doc, n);
-		if (!canon_parse(piece, n, "piece", &c, &e))
+		if (!canon_parse(piece, n, "piece", &c, &err))
 			fail_msg("accepted the first %zu bytes", n);
 		free(piece);
 	}

@@ -2,10 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <hwloc.h>
 #include <hwloc/diff.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "table.h"
+#include "topology.h"
 #include "hwxml/canon.h"
 #include "hwcmp/compare.h"
 #include "hwcmp/hwdiff.h"
@@ -19,15 +18,7 @@
 
 static char *exported(const char *synthetic)
 {
-	struct buf xml = {0};
-	hwloc_topology_t t;
-
-	assert_int_equal(hwloc_topology_init(&t), 0);
-	if (hwloc_topology_set_synthetic(t, synthetic) || hwloc_topology_load(t))
-		fail_msg("hwloc does not know: %s", synthetic);
-	assert_int_equal(machine_export(t, &xml, NULL), 0);
-	hwloc_topology_destroy(t);
-	return xml.data;
+	return synthetic_xml(synthetic).data;
 }
 
 /* The text with `len` bytes at `at` replaced. Frees the old one. */
@@ -130,11 +121,10 @@ static char *machine(const char *synthetic)
 
 static struct tree *tree_of(const char *xml, const char *name)
 {
-	struct err e;
-	struct tree *t = tree_parse(xml, strlen(xml), name, &e);
+	struct tree *t = tree_parse(xml, strlen(xml), name, &err);
 
 	if (!t)
-		fail_msg("%s\n%.6000s", e.text, xml);
+		fail_msg("%s\n%.6000s", err.text, xml);
 	return t;
 }
 
@@ -142,10 +132,8 @@ static char *sentences(const struct tree *a, const struct tree *b)
 {
 	struct changes c;
 	struct buf out = {0};
-	struct err e;
 
-	if (compare_trees(a, b, &c, &e))
-		fail_msg("%s", e.text);
+	assert_ok(compare_trees(a, b, &c, &err));
 	buf_puts(&out, "");
 	for (size_t i = 0; i < c.n; i++)
 		buf_printf(&out, "%s %s|%s\n", severity_name(c.list[i].severity),
@@ -450,10 +438,8 @@ TEST(names_are_read_back)
 static struct canon canonical(const char *xml)
 {
 	struct canon c;
-	struct err e;
 
-	if (canon_parse(xml, strlen(xml), "test", &c, &e))
-		fail_msg("%s", e.text);
+	assert_ok(canon_parse(xml, strlen(xml), "test", &c, &err));
 	return c;
 }
 
@@ -469,9 +455,7 @@ TEST(hwloc_applies_its_diff)
 
 	assert_int_equal(hwdiff_xml(x.xml.data, x.xml.len, y.xml.data, y.xml.len, &out, NULL), 0);
 	assert_int_equal(hwloc_topology_diff_load_xmlbuffer(out.data, out.len + 1, &diff, &name), 0);
-	hwloc_topology_init(&t);
-	hwloc_topology_set_xmlbuffer(t, x.xml.data, x.xml.len + 1);
-	assert_int_equal(hwloc_topology_load(t), 0);
+	t = topology_of_xml(&x.xml);
 	assert_int_equal(hwloc_topology_diff_apply(t, diff, 0), 0);
 	assert_true(hwloc_get_obj_by_type(t, HWLOC_OBJ_NUMANODE, 3)->attr->numanode.local_memory == 51539607552);
 	hwloc_topology_diff_destroy(diff);

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "client/cred.h"
 #include "table.h"
 

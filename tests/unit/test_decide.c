@@ -8,10 +8,6 @@
  */
 #include "../../select_plugin/steer.h"
 
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "../../select_plugin/job_request.h"
 #include "../../select_plugin/budget.h"
 #include "../../select_plugin/snapshot_watch.h"
@@ -79,7 +75,7 @@ static int inner JOB_TEST_PARMS
 
 /* --- the cluster */
 
-static char folder[] = "/tmp/test_decide.XXXXXX";
+static char *folder;
 static unsigned seed = 11;
 
 static unsigned cores_of(unsigned shape)
@@ -248,7 +244,6 @@ static void judge(const struct hostile *h, const char *when, unsigned nodes, uns
 static void submit(const struct hostile *h, unsigned nodes)
 {
 	job_desc_msg_t job;
-	struct err e;
 
 	slurm_init_job_desc_msg(&job);
 	job.comment = (char *) h->words;
@@ -259,7 +254,7 @@ static void submit(const struct hostile *h, unsigned nodes)
 	job.ntasks_per_node = h->per_node;
 	job.pn_min_cpus = h->min_cpus;
 	job.overcommit = h->overcommit;
-	topiary_submitted(&job, &e);
+	topiary_submitted(&job, &err);
 	judge(h, "submitted", nodes, SUBMIT_LOOKS * nodes, SHAPES);
 }
 
@@ -333,14 +328,11 @@ int topology_g_get(topology_data_t type, char *name, void *data)
 }
 #endif
 
-static int begin(void **state)
+FIXTURE(begin)
 {
 	char conf[PATH_MAX];
 
-	(void) state;
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(conf, sizeof(conf), "%s/slurm.conf", folder);
+	snprintf(conf, sizeof(conf), "%s/slurm.conf", folder = folder_new());
 	setenv("SLURM_CONF", conf, 1);
 	log_init("test_decide", (log_options_t) LOG_OPTS_INITIALIZER, 0, NULL);
 	slurm_conf.select_type_param = CR_CORE;
@@ -349,16 +341,4 @@ static int begin(void **state)
 	return default_part_loc ? 0 : -1;
 }
 
-static int end(void **state)
-{
-	char path[PATH_MAX];
-
-	(void) state;
-	for (size_t i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "%s/%s", folder, ((const char *[]){ "snapshot", "topiary.conf" })[i]);
-		unlink(path);
-	}
-	return rmdir(folder);
-}
-
-TESTS_MAIN(begin, end)
+TESTS_MAIN(begin, NULL)

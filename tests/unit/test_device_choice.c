@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "score/device_choice.h"
 #include "table.h"
 
@@ -14,15 +10,13 @@ static const char eight[] = "Package:2 NUMANode:4 Core:4 PU:1";
 
 static struct shape *shape;
 
-static int start(void **state)
+FIXTURE(start)
 {
-	(void) state;
 	return (shape = shape_parse(eight, NULL)) ? 0 : -1;
 }
 
-static int end(void **state)
+FIXTURE(end)
 {
-	(void) state;
 	shape_free(shape);
 	return 0;
 }

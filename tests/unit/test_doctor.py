@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
 import tempfile
 import threading
 import time
@@ -16,12 +15,12 @@ from pathlib import Path
 
 import pytest
 from rig.cluster import SLURM_PREFIX, STOCK_PLUGINS
+from rig.command import run, topiary
 from rig.paths import BUILD, ROOT
 
 STOCK, PLUGINS = str(STOCK_PLUGINS), BUILD / "slurm"
 HOST = socket.gethostname().partition(".")[0]
-RELEASE = subprocess.run([SLURM_PREFIX / "sbin/slurmctld" if SLURM_PREFIX else "slurmctld", "-V"], check=True,
-                         capture_output=True, text=True).stdout.split()[-1:]
+RELEASE = run(SLURM_PREFIX / "sbin/slurmctld" if SLURM_PREFIX else "slurmctld", "-V", status=0).stdout.split()[-1:]
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 SNAPSHOT = "topiary-snapshot 1\nsealed\nshape A Package:2 Core:4 PU:2\nnodes cn1 A\nnodes cn2 A\n"
@@ -69,8 +68,7 @@ class Site:
 
     def __init__(self, folder, registry):
         self.folder, self.registry, self.ahead, self.path, self.env = folder, registry, 0, f"{folder}/bin:", {}
-        registry.ahead, registry.version = 0, subprocess.run(
-            [BUILD / "topiary", "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
+        registry.ahead, registry.version = 0, topiary("--version", status=0).stdout.split()[1]
         registry.nodes = {"cn1": "2026-11-21", "cn2": "2026-11-21"}
         (folder / "bin").mkdir()
         self.file("bin/scontrol", SCONTROL.format(release=RELEASE[0], folder=folder)).chmod(0o755)
@@ -149,10 +147,9 @@ class Site:
             self.line("topiary.conf", "NodeName = cn1")
         now = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + self.ahead))
         self.file("config", f"Configuration data as of {now}\n{self.running}")
-        done = subprocess.run([BUILD / "topiary", "doctor", "--json"], capture_output=True, text=True, timeout=60,
-                              check=False, env={"PATH": self.path + "/usr/bin:/bin", "LC_ALL": "C.UTF-8",
-                                                "TOPIARY_CONF": f"{self.folder}/topiary.conf",
-                                                "SLURM_CONF": f"{self.folder}/slurm.conf", **self.env})
+        done = topiary("doctor", "--json", env={
+            "PATH": self.path + "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TOPIARY_CONF": f"{self.folder}/topiary.conf",
+            "SLURM_CONF": f"{self.folder}/slurm.conf", **self.env})
         answer = json.loads(done.stdout)
         assert done.returncode == {"ok": 0, "note": 0, "warning": 1, "error": 2}[answer["result"]], done
         return [c for c in answer["checks"] if c["level"] != "ok"]
@@ -176,7 +173,7 @@ def test_host_without_slurm(site):
     for file in ("slurm.conf", "plugstack.conf"):
         (site.folder / file).unlink()
     env = {"TOPIARY_CONF": f"{site.folder}/topiary.conf", "PATH": str(site.folder)}
-    done = subprocess.run([BUILD / "topiary", "doctor", "--json"], capture_output=True, text=True, env=env, check=False)
+    done = topiary("doctor", "--json", env=env)
     found = [c for c in json.loads(done.stdout)["checks"] if c["level"] != "ok"]
     assert {f["check"] for f in found} == {"munge"}, found
 

@@ -2,10 +2,9 @@
 # Copyright (C) 2026 The Topiary authors
 """topiary enable and disable on the configurations that sites have."""
 import os
-import subprocess
 
 import pytest
-from rig.paths import BUILD
+from rig.command import topiary
 
 
 @pytest.fixture(name="site")
@@ -35,8 +34,7 @@ class Site:
 
     def run(self, *words):
         env = {**os.environ, "SLURM_CONF": str(self.etc / "slurm.conf"), "TOPIARY_CONF": "/dev/null"}
-        return subprocess.run([BUILD / "topiary", *words, "--plugins", self.ours, "--slurm-plugins", self.theirs],
-                              env=env, capture_output=True, text=True, timeout=60, check=False)
+        return topiary(*words, "--plugins", self.ours, "--slurm-plugins", self.theirs, env=env)
 
 
 MARK = " # added by topiary enable"

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "fabric/write/export.h"
 #include "fabric/model/fabric.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "table.h"
 #include "delta/field_layout.h"
@@ -74,10 +71,8 @@ static void comes_back(const struct field_layout *layout, const struct line_inde
 		       const struct buf *diff)
 {
 	struct buf again = {0};
-	struct err e;
 
-	if (field_layout_decode(layout, base, diff->data, diff->len, doc->len, &again, &e))
-		fail_msg("%s", e.text);
+	assert_ok(field_layout_decode(layout, base, diff->data, diff->len, doc->len, &again, &err));
 	assert_string_equal(again.data, doc->data);
 	buf_free(&again);
 }

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "score/score.h"
 #include "table.h"
 
@@ -27,11 +23,9 @@ static unsigned cores_read(const char *text, uint64_t *cores)
 
 static struct shape *shape_of(const char *text)
 {
-	struct err e = {0};
-	struct shape *s = shape_parse(text, &e);
+	struct shape *s = shape_parse(text, &err);
 
-	if (!s)
-		fail_msg("%s", e.text);
+	assert_made(s);
 	return s;
 }
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <hwloc.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "bind/gpu.h"
@@ -13,28 +9,19 @@
 #include "shape/shape.h"
 #include "shape/strings.h"
 #include "table.h"
+#include "topology.h"
 
 /*
  * Two packages of 8 cores, 0-7,16-23 and 8-15,24-31; a GPU at the first, two at the second, beside another maker's and
  * the display of a management controller, which comes second on the bus.
  */
-#define MACHINE "machines/intel-2x8.xml"
-
 static hwloc_topology_t load(void)
 {
-	const char *cache = getenv("TOPIARY_CACHE");
 	hwloc_topology_t t;
-	char path[4096];
 
-	snprintf(path, sizeof(path), "%s/" MACHINE, cache ? cache : ".cache");
-	if (access(path, R_OK)) {
-		print_message("no %s: packaging/setup brings it\n", path);
-		skip();
-	}
-	assert_int_equal(hwloc_topology_init(&t), 0);
-	assert_int_equal(hwloc_topology_set_io_types_filter(t, HWLOC_TYPE_FILTER_KEEP_IMPORTANT), 0);
-	assert_int_equal(hwloc_topology_set_xml(t, path), 0);
-	assert_int_equal(hwloc_topology_load(t), 0);
+	assert_false(hwloc_topology_init(&t) ||
+		     hwloc_topology_set_io_types_filter(t, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) ||
+		     hwloc_topology_set_xml(t, *cached("machines/intel-2x8.xml")) || hwloc_topology_load(t));
 	return t;
 }
 
@@ -78,16 +65,10 @@ TEST(tells_order_and_side)
 static hwloc_topology_t numbered(unsigned at)
 {
 	static const char *const uuids[] = { "GPU-bbbb", "GPU-aaaa" };
-	struct buf out = {0}, xml = {0};
-	struct err e = {""};
+	struct buf out = synthetic_xml("Package:2 [numa] Core:2 PU:1"), xml = {0};
+	const char *from = out.data, *to;
 	hwloc_topology_t t;
-	const char *from, *to;
 
-	assert_int_equal(hwloc_topology_init(&t), 0);
-	assert_false(hwloc_topology_set_synthetic(t, "Package:2 [numa] Core:2 PU:1") || hwloc_topology_load(t));
-	assert_int_equal(machine_export(t, &out, NULL), 0);
-	hwloc_topology_destroy(t);
-	from = out.data;
 	for (unsigned node = 0; node < 2; node++) {
 		to = strstr(from + 1, "<object type=\"NUMANode\"");
 		buf_add(&xml, from, to - from);
@@ -101,8 +82,7 @@ static hwloc_topology_t numbered(unsigned at)
 				 "\"0302 [10de:20b0] [10de:144e] ff\" pci_link_speed=\"0\"/>\n");
 	}
 	buf_puts(&xml, from);
-	if (!(t = image_load(xml.data, xml.len, true, &e)))
-		fail_msg("%s", e.text);
+	assert_made(t = image_load(xml.data, xml.len, true, &err));
 	buf_free(&out);
 	buf_free(&xml);
 	return t;
@@ -129,13 +109,12 @@ TEST(finds_numbers_and_uuids)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		hwloc_topology_t t = numbered(rows[i].at);
 		hwloc_bitmap_t near = hwloc_bitmap_alloc();
-		struct err e;
-		char got[sizeof(e.text)];
+		char got[sizeof(err.text)];
 
-		if (!gpu_localities(t, rows[i].id, &near, &e))
+		if (!gpu_localities(t, rows[i].id, &near, &err))
 			hwloc_bitmap_list_snprintf(got, sizeof(got), near);
 		else
-			snprintf(got, sizeof(got), "%s", e.text);
+			snprintf(got, sizeof(got), "%s", err.text);
 		assert_string_equal(got, rows[i].want);
 		hwloc_bitmap_free(near);
 		hwloc_topology_destroy(t);
@@ -155,15 +134,9 @@ struct gpu_at {
 
 static struct buf xml_with(const char *synthetic, const struct gpu_at *gpus, size_t n)
 {
-	struct buf out = {0}, xml = {0};
-	const char *from, *to;
-	hwloc_topology_t t;
+	struct buf out = synthetic_xml(synthetic), xml = {0};
+	const char *from = out.data, *to;
 
-	assert_int_equal(hwloc_topology_init(&t), 0);
-	assert_false(hwloc_topology_set_synthetic(t, synthetic) || hwloc_topology_load(t));
-	assert_int_equal(machine_export(t, &out, NULL), 0);
-	hwloc_topology_destroy(t);
-	from = out.data;
 	for (unsigned numa = 0; (to = strstr(from + 1, "<object type=\"NUMANode\"")); numa++) {
 		buf_add(&xml, from, to - from);
 		from = to;

@@ -3,13 +3,8 @@
 #include <errno.h>
 #include <hwloc.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "bind/gpu.h"
 #include "hwview/image.h"
@@ -35,7 +30,7 @@
 static const char nvidia[] = MACHINE(GPU(1, "10de") GPU(2, "10de") GPU(3, "10de"));
 static const char amd[] = MACHINE(GPU(6, "1002") GPU(7, "1002"));
 static const unsigned minors[] = { 2, 0, 1 };
-static char root[] = "/tmp/test_gpu_own.XXXXXX", cgroup[64];
+static char *root, cgroup[64];
 
 static void __attribute__((format(printf, 2, 3))) write_file(const char *path, const char *fmt, ...)
 {
@@ -50,17 +45,16 @@ static void __attribute__((format(printf, 2, 3))) write_file(const char *path, c
 	assert_int_equal(fclose(f), 0);
 }
 
-static int make_files(void **state)
+FIXTURE(make_files)
 {
 	char path[256], command[512];
 
-	(void) state;
 	snprintf(cgroup, sizeof(cgroup), CGROUP, getpid());
 	if (mkdir(cgroup, 0755)) {
 		print_message("no cgroup of the devices controller of cgroup v1 can be made here\n");
 		return 0;
 	}
-	assert_non_null(mkdtemp(root));
+	root = folder_new();
 	snprintf(command, sizeof(command), "cd %s && mkdir -p dev/dri sys/bus/pci/devices/0000:60:00.0/drm/renderD128 "
 		 "sys/bus/pci/devices/0000:70:00.0/drm/card1 sys/bus/pci/devices/0000:70:00.0/drm/renderD129 && "
 		 "for i in 1 2 3; do mkdir -p proc/driver/nvidia/gpus/0000:${i}0:00.0; done", root);
@@ -80,17 +74,12 @@ static int make_files(void **state)
 	return 0;
 }
 
-static int remove_files(void **state)
+FIXTURE(remove_files)
 {
-	char path[128];
-
-	(void) state;
 	if (access(cgroup, F_OK))
 		return 0;
 	write_file("/sys/fs/cgroup/devices/cgroup.procs", "%d", getpid());
-	rmdir(cgroup);
-	snprintf(path, sizeof(path), "rm -r %s", root);
-	return system(path);
+	return rmdir(cgroup);
 }
 
 static void permit(const char *which, const char *devices)
@@ -149,12 +138,11 @@ TEST(finds_the_tasks_gpus)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		hwloc_topology_t t = rows[i].xml ? image_load(rows[i].xml, strlen(rows[i].xml), true, NULL) : NULL;
 		char own[256];
-		struct err e;
 
 		assert_true(t || !rows[i].xml);
 		permit("deny", rows[i].denied);
-		if (gpu_own(t, root, &rows[i].lists, own, sizeof(own), &e))
-			snprintf(own, sizeof(own), "%.*s", (int) strlen(rows[i].own), e.text);
+		if (gpu_own(t, root, &rows[i].lists, own, sizeof(own), &err))
+			snprintf(own, sizeof(own), "%.*s", (int) strlen(rows[i].own), err.text);
 		permit("allow", rows[i].denied);
 		assert_string_equal(own, rows[i].own);
 		if (t)

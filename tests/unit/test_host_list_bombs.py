@@ -5,8 +5,8 @@ memory and time."""
 import subprocess
 
 import pytest
+from rig.command import topiary
 from rig.limits import limits
-from rig.paths import BUILD
 
 LETTERS = "a" * 235
 BOMBS = {
@@ -65,8 +65,7 @@ OWN = {command for command in COMMANDS if command.endswith(("many", "many lines"
 def test_host_list_bombs(tmp_path, command, bomb):
     """Refused in one line that does not speak of memory."""
     files(tmp_path, BOMBS[bomb])
-    done = subprocess.run([BUILD / "topiary", *(word.format(BOMBS[bomb]) for word in COMMANDS[command].split())],
-                          cwd=tmp_path, preexec_fn=limits(MEMORY, cpu=20), capture_output=True, text=True, timeout=300,
-                          check=False)
+    done = topiary(*(word.format(BOMBS[bomb]) for word in COMMANDS[command].split()), cwd=tmp_path,
+                   preexec_fn=limits(MEMORY, cpu=20), timeout=300)
     assert done.returncode == 1, (done.returncode, done.stderr[:400])
     assert done.stderr.count("\n") == 1 and "memory" not in done.stderr, done.stderr[:400]

@@ -3,11 +3,10 @@
 /* Results of topiary bench node: JSON and back, names and back, costs; and what is measured of two NUMA nodes. */
 #include <hwloc.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "hwbench/hwbench.h"
 #include "table.h"
+#include "topology.h"
 
 /* Two packages of two NUMA nodes with OS indexes 4, 0, 1, 5, and one of memory alone. */
 static const char machine[] =
@@ -46,16 +45,15 @@ TEST(json_and_back)
 	struct hwbench b, again;
 	struct buf costs = {0};
 	json_t *j, *k;
-	struct err e;
 
-	assert_int_equal(read_text(&b, machine, &e), 0);
+	assert_int_equal(read_text(&b, machine, &err), 0);
 	assert_true(b.os_index[0] == 4 && b.os_index[3] == 5 && b.numas == 5);
 	assert_true(isnan(b.bandwidth[1]) && b.latency[4] == 5e-7 && isnan(b.latency[5]) && b.ndomains == 1);
 	assert_true(b.between[1] == 6e-8 && b.between[5] == 6e-8);
 	hwbench_costs(&b, &costs);
 	assert_string_equal(costs.data, COSTS);
 	assert_non_null(j = hwbench_to_json(&b));
-	assert_int_equal(hwbench_from_json(&again, j, &e), 0);
+	assert_int_equal(hwbench_from_json(&again, j, &err), 0);
 	assert_non_null(k = hwbench_to_json(&again));
 	assert_true(json_equal(j, k));
 	json_decref(j);
@@ -87,14 +85,13 @@ TEST(values_and_back)
 	struct hwbench b, again;
 	struct values v = {0};
 	struct buf costs = {0};
-	struct err e;
 
-	assert_int_equal(read_text(&b, machine, &e), 0);
+	assert_int_equal(read_text(&b, machine, &err), 0);
 	assert_int_equal(hwbench_each(&b, add, &v), 0);
 	assert_int_equal(v.n, 5 + 4 + 6 + 2 + 2);
 	assert_string_equal(v.name[0], "memory latency, NUMA node 4 to 4");
 	assert_string_equal(v.name[v.n - 1], "memory bandwidth, 16 of 16 cores of one package");
-	assert_int_equal(hwbench_of_values(&again, (const char *const *) v.name, v.value, v.n, &e), 0);
+	assert_int_equal(hwbench_of_values(&again, (const char *const *) v.name, v.value, v.n, &err), 0);
 	assert_int_equal(again.numas, 4);
 	hwbench_costs(&again, &costs);
 	assert_string_equal(costs.data, COSTS);
@@ -141,14 +138,10 @@ TEST(refuses)
 /* Two NUMA nodes of one core each, as the threads see them: the kernel may have no second one. */
 TEST(measures_between_numa_nodes)
 {
-	hwloc_topology_t t;
+	hwloc_topology_t t = synthetic_load("numa:2 core:1 pu:1");
 	struct hwbench b;
-	struct err e;
 
-	assert_int_equal(hwloc_topology_init(&t), 0);
-	assert_int_equal(hwloc_topology_set_synthetic(t, "numa:2 core:1 pu:1"), 0);
-	assert_int_equal(hwloc_topology_load(t), 0);
-	assert_int_equal(hwbench_run(&b, t, 0.002, NULL, NULL, &e), 0);
+	assert_int_equal(hwbench_run(&b, t, 0.002, NULL, NULL, &err), 0);
 	assert_true(b.between[1] > 1e-10 && b.between[1] < 1e-2 && b.between[1] == b.between[2]);
 	assert_true(isnan(b.between[0]) && isnan(b.between[3]));
 	hwbench_free(&b);

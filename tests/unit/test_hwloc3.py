@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from rig.command import topiary
 from rig.paths import BUILD, CACHE
 
 DATA = Path(__file__).parents[1] / "data" / "hwloc3"
@@ -33,11 +34,6 @@ def by_hwloc2(name, folder):
     subprocess.run(["lstopo-no-graphics", *how, "--whole-io", "--force", "--of", "xml", out], check=True,
                    stderr=subprocess.DEVNULL, timeout=60)
     return out
-
-
-def topiary(*words):
-    return subprocess.run([BUILD / "topiary", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, timeout=60, check=False)
 
 
 def shape(file):

@@ -6,17 +6,12 @@
 #include <hwloc/memattrs.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "app/topiary.h"
 #include "base/file.h"
-#include "synthetic.h"
+#include "topology.h"
 #include "table.h"
 #include "hwview/image.h"
 #include "hwview/machine.h"
@@ -24,7 +19,7 @@
 #define MACHINE "Package:2 [NUMANode(memory=1GB)] L3Cache:2 Core:4 PU:2"
 #define SMALLER "Package:1 [NUMANode(memory=1GB)] Core:3 PU:1"
 
-static char folder[64], other[64];
+static char *folder, *other;
 
 static const char *in(const char *where, const char *name)
 {
@@ -51,15 +46,13 @@ static void fill(const char *where, const char *description, unsigned slot)
 {
 	int fd = create(in(where, IMAGE_XML));
 	struct buf xml = {0};
-	struct err e = {""};
 	hwloc_topology_t t;
 
 	export_synthetic(description, &xml);
 	assert_int_equal(file_write(fd, xml.data, xml.len), 0);
 	close(fd);
 	fd = create(in(where, IMAGE_SHM));
-	if (!(t = image_load(xml.data, xml.len, true, &e)) || image_write(fd, t, slot, &e))
-		fail_msg("%s", e.text);
+	assert_ok(!(t = image_load(xml.data, xml.len, true, &err)) || image_write(fd, t, slot, &err));
 	close(fd);
 	hwloc_topology_destroy(t);
 	buf_free(&xml);
@@ -83,11 +76,9 @@ TEST(is_what_its_xml_is)
 {
 	struct buf image = {0}, parsed = {0};
 	hwloc_topology_t a, b;
-	struct err e = {""};
 
 	fill(folder, MACHINE, 1);
-	if (image_from_shm(in(folder, IMAGE_SHM), &a, &e) || image_from_xml(in(folder, IMAGE_XML), &b, &e))
-		fail_msg("%s", e.text);
+	assert_ok(image_from_shm(in(folder, IMAGE_SHM), &a, &err) || image_from_xml(in(folder, IMAGE_XML), &b, &err));
 	assert_int_equal(machine_export(a, &image, NULL), 0);
 	assert_int_equal(machine_export(b, &parsed, NULL), 0);
 	drop_support(&image);
@@ -383,24 +374,11 @@ TEST(duplicates_may_be_modified)
 	hwloc_bitmap_free(one);
 }
 
-static int make_folders(void **state)
+FIXTURE(make_folders)
 {
-	(void) state;
-	strcpy(folder, "/tmp/test_image.XXXXXX");
-	strcpy(other, "/tmp/test_image.XXXXXX");
-	return !mkdtemp(folder) || !mkdtemp(other);
+	folder = folder_new();
+	other = folder_new();
+	return 0;
 }
 
-static int remove_folders(void **state)
-{
-	static const char *const names[] = { IMAGE_XML, IMAGE_SHM, "real", "mine.xml" };
-
-	(void) state;
-	for (size_t i = 0; i < ROWS(names); i++) {
-		remove(in(folder, names[i]));
-		remove(in(other, names[i]));
-	}
-	return rmdir(folder) | rmdir(other);
-}
-
-TESTS_MAIN(make_folders, remove_folders)
+TESTS_MAIN(make_folders, NULL)

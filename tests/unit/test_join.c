@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <hwloc.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "table.h"
+#include "topology.h"
 #include "trace/join.h"
 
 /* Events as "name@Level", separated by spaces. */
@@ -13,14 +11,10 @@ static struct trace_head head_of(const char *topology, const char *events)
 {
 	struct trace_head h = {0};
 	char text[128], *rest = strncpy(text, events, sizeof(text) - 1), *word;
-	hwloc_topology_t t;
-	struct err e = {""};
+	hwloc_topology_t t = synthetic_load(topology);
 
 	text[sizeof(text) - 1] = '\0';
-	hwloc_topology_init(&t);
-	assert_int_equal(hwloc_topology_set_synthetic(t, topology), 0);
-	hwloc_topology_load(t);
-	assert_int_equal(trace_head_tree(&h, t, NULL, &e), 0);
+	assert_int_equal(trace_head_tree(&h, t, NULL, &err), 0);
 	hwloc_topology_destroy(t);
 	h.events = calloc(8, sizeof(*h.events));
 	while ((word = strsep(&rest, " "))) {
@@ -29,8 +23,7 @@ static struct trace_head head_of(const char *topology, const char *events)
 		snprintf(x->name, sizeof(x->name), "%s", strsep(&word, "@"));
 		x->level = trace_head_level(&h, word);
 	}
-	if (trace_head_check(&h, &e))
-		fail_msg("%s", e.text);
+	assert_ok(trace_head_check(&h, &err));
 	return h;
 }
 
@@ -51,10 +44,8 @@ TEST(trees_are_side_by_side)
 	static const char *const names[] = { "cn1", "cn2", "cn10" };
 	const struct trace_level *l;
 	struct trace_join j;
-	struct err e = {""};
 
-	if (trace_join_make(&j, "Job", "job 7", heads, names, 3, &e))
-		fail_msg("%s", e.text);
+	assert_ok(trace_join_make(&j, "Job", "job 7", heads, names, 3, &err));
 	assert_int_equal(j.head.pus, 16 + 6 + 16);
 	assert_string_equal(j.head.levels[0].type, "Job");
 	assert_int_equal(j.head.levels[0].objects[0].count, j.head.pus);
@@ -126,9 +117,8 @@ TEST(same_event_at_another_level_is_left_out)
 	const struct trace_head *heads[] = { &a, &b };
 	static const char *const names[] = { "cn1", "cn2" };
 	struct trace_join j;
-	struct err e = {""};
 
-	assert_int_equal(trace_join_make(&j, "Job", "job 7", heads, names, 2, &e), 0);
+	assert_int_equal(trace_join_make(&j, "Job", "job 7", heads, names, 2, &err), 0);
 	assert_int_equal(j.head.columns, 4);
 	assert_int_equal(j.column[0][1], 1);
 	assert_int_equal(j.column[1][0], TRACE_JOIN_NOWHERE);

@@ -4,36 +4,27 @@
 #include <fcntl.h>
 #include <hwloc.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "monitor/live.h"
 #include "table.h"
+#include "topology.h"
 #include "trace/block.h"
 
 #define READER 65534u
 #define SEQUENCE_AT 32		/* live.h */
 
-static char folder[] = "/tmp/topiary_live_XXXXXX", path[64];
+static char path[64];
 static int dir;
 
 /* Two PUs, a counter and a gauge of each. */
 static struct trace_head head_of(int64_t start)
 {
 	struct trace_head h = { .node = "cn1", .start = start, .period = 1000 };
-	hwloc_topology_t t;
-	struct err e;
+	hwloc_topology_t t = synthetic_load("Core:2 PU:1");
 
-	hwloc_topology_init(&t);
-	hwloc_topology_set_synthetic(t, "Core:2 PU:1");
-	hwloc_topology_load(t);
-	assert_int_equal(trace_head_tree(&h, t, NULL, &e), 0);
+	assert_int_equal(trace_head_tree(&h, t, NULL, &err), 0);
 	hwloc_topology_destroy(t);
 	h.events = calloc(2, sizeof(*h.events));
 	h.nevents = 2;
@@ -42,30 +33,26 @@ static struct trace_head head_of(int64_t start)
 		h.events[i].kind = i ? TRACE_GAUGE : TRACE_COUNTER;
 		h.events[i].level = trace_head_level(&h, "PU");
 	}
-	assert_int_equal(trace_head_check(&h, &e), 0);
+	assert_int_equal(trace_head_check(&h, &err), 0);
 	return h;
 }
 
 static struct live_writer *writer(const struct trace_head *h)
 {
-	struct err e = {""};
 	struct live_writer *w;
 
 	if (geteuid())
 		skip();		/* pages are root's */
-	w = live_writer_new(dir, h, READER, &e);
-	if (!w)
-		fail_msg("%s", e.text);
+	w = live_writer_new(dir, h, READER, &err);
+	assert_made(w);
 	return w;
 }
 
 static struct live_reader *reader(void)
 {
-	struct err e = {""};
-	struct live_reader *r = live_reader_open(path, &e);
+	struct live_reader *r = live_reader_open(path, &err);
 
-	if (!r)
-		fail_msg("%s", e.text);
+	assert_made(r);
 	return r;
 }
 
@@ -185,7 +172,6 @@ TEST(damaged_page_is_an_error)
 		{ 24, 3 }, { 64, 1 },
 	};
 	struct trace_head h = head_of(1);
-	struct err e;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct live_writer *w = writer(&h);
@@ -194,13 +180,13 @@ TEST(damaged_page_is_an_error)
 		live_writer_free(w);
 		assert_int_equal(pwrite(fd, &rows[i].value, 8, rows[i].at), 8);
 		close(fd);
-		if (live_reader_open(path, &e))
+		if (live_reader_open(path, &err))
 			fail_msg("row %zu", i);
-		assert_non_null(strstr(e.text, path));
+		assert_non_null(strstr(err.text, path));
 		unlinkat(dir, LIVE_FILE, 0);
 	}
 	assert_int_equal(truncate(path, 0), -1);
-	assert_null(live_reader_open(path, &e));
+	assert_null(live_reader_open(path, &err));
 	assert_int_equal(errno, ENOENT);
 	trace_head_free(&h);
 }
@@ -227,20 +213,12 @@ TEST(without_room_nothing_is_left)
 	trace_head_free(&h);
 }
 
-static int folder_make(void **state)
+FIXTURE(folder_make)
 {
-	(void) state;
-	if (!mkdtemp(folder) || chmod(folder, 0755) || (dir = open(folder, O_RDONLY | O_DIRECTORY)) < 0)
-		return -1;
+	char *folder = folder_new();
+
 	snprintf(path, sizeof(path), "%s/" LIVE_FILE, folder);
-	return 0;
+	return (dir = open(folder, O_RDONLY | O_DIRECTORY)) < 0;
 }
 
-static int folder_remove(void **state)
-{
-	(void) state;
-	unlink(path);
-	return rmdir(folder);
-}
-
-TESTS_MAIN(folder_make, folder_remove)
+TESTS_MAIN(folder_make, NULL)

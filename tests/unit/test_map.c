@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "made.h"
@@ -17,11 +13,9 @@
 static struct mapping solved(const struct matrix *m, const struct places *p, enum mapping_effort effort, unsigned seed)
 {
 	struct mapping out;
-	struct err e = {""};
 	unsigned char *taken = calloc(p->nplaces, 1);
 
-	if (mapping_solve(m, p, effort, seed, &out, &e))
-		fail_msg("%s", e.text);
+	assert_ok(mapping_solve(m, p, effort, seed, &out, &err));
 	assert_int_equal(out.ranks, m->ranks);
 	for (unsigned r = 0; r < m->ranks; r++) {
 		assert_true(out.place[r] < p->nplaces);
@@ -673,16 +667,15 @@ TEST(shares_cores)
 	struct places *p = places_of(1, "Core:2 PU:2", "0-1");
 	struct mapping map;
 	struct buf out = {0};
-	struct err e;
 
-	assert_int_equal(mapping_solve(m, p, EFFORT_FAST, 1, &map, &e), -1);
-	assert_int_equal(places_fit(p, (unsigned[]){ 9 }, FILL_AUTO, &e), 0);
+	assert_int_equal(mapping_solve(m, p, EFFORT_FAST, 1, &map, &err), -1);
+	assert_int_equal(places_fit(p, (unsigned[]){ 9 }, FILL_AUTO, &err), 0);
 	assert_int_equal(p->nplaces, 4);
-	assert_int_equal(mapping_solve(m, p, EFFORT_FAST, 1, &map, &e), 0);
+	assert_int_equal(mapping_solve(m, p, EFFORT_FAST, 1, &map, &err), 0);
 	for (unsigned a = 0; a < 4; a++)
 		for (unsigned b = 0; b < a; b++)
 			assert_int_not_equal(map.place[a], map.place[b]);
-	assert_int_equal(rankfile_write("plain", p, &map, &out, &e), 0);
+	assert_int_equal(rankfile_write("plain", p, &map, &out, &err), 0);
 	assert_string_equal(out.data, p->leaf[p->place[map.place[0]].leaf] ? "0 cn0 1\n1 cn0 0\n2 cn0 1\n3 cn0 0\n"
 								    : "0 cn0 0\n1 cn0 1\n2 cn0 0\n3 cn0 1\n");
 	buf_free(&out);

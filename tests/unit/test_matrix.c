@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "../../cli/place/matrix_rule.h"
@@ -279,26 +275,17 @@ TEST(keeps_the_first_ranks)
 	matrix_free(m);
 }
 
-static char folder[32];
 enum { MAX_FILES = 4 };
 
 static void write_files(const char *const *texts, char **paths, size_t n)
 {
-	strcpy(folder, "/tmp/topiary_matrix_XXXXXX");
-	assert_non_null(mkdtemp(folder));
+	char *folder = folder_new();
+
 	for (size_t i = 0; i < n; i++) {
 		assert_true(asprintf(&paths[i], "%s/%zu.prof", folder, i) > 0);
 		assert_int_equal(file_replace(paths[i], texts[i], strlen(texts[i]), 0600, NULL), 0);
 	}
-}
-
-static void remove_files(char **paths, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		unlink(paths[i]);
-		free(paths[i]);
-	}
-	rmdir(folder);
+	free(folder);
 }
 
 /* How a file tells the number of ranks. */
@@ -340,7 +327,8 @@ TEST(sums_files)
 			n++;
 		write_files(rows[i].texts, paths, files.n = n);
 		m = matrix_sum(&files, &e);
-		remove_files(paths, n);
+		for (size_t k = 0; k < n; k++)
+			free(paths[k]);
 		if (!m != !rows[i].ranks || (!m && !strstr(e.text, rows[i].says)))
 			fail_msg("row %zu: '%s'", i, e.text);
 		if (!m)
@@ -445,11 +433,9 @@ TEST(generates_by_rule)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct err e = {""};
-		struct matrix *m = matrix_rule_make(rows[i].rule, 1, &e);
+		struct matrix *m = matrix_rule_make(rows[i].rule, 1, &err);
 
-		if (!m)
-			fail_msg("%s", e.text);
+		assert_made(m);
 		check_form(m);
 		if (m->ranks != rows[i].ranks || pairs_of(m) != rows[i].pairs ||
 		    weight_of(m, rows[i].a, rows[i].b) != rows[i].weight)

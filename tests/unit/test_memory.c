@@ -2,13 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <errno.h>
 #include <hwloc.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "bind/memory.h"
@@ -16,25 +12,7 @@
 #include "hwview/machine.h"
 #include "odd_machine.h"
 #include "table.h"
-
-static hwloc_topology_t load(const char *synthetic)
-{
-	hwloc_topology_t t;
-
-	assert_int_equal(hwloc_topology_init(&t), 0);
-	assert_int_equal(synthetic ? hwloc_topology_set_synthetic(t, synthetic) : 0, 0);
-	assert_int_equal(hwloc_topology_load(t), 0);
-	return t;
-}
-
-static hwloc_bitmap_t list(const char *text)
-{
-	hwloc_bitmap_t set = hwloc_bitmap_alloc();
-
-	assert_non_null(set);
-	assert_int_equal(hwloc_bitmap_list_sscanf(set, text), 0);
-	return set;
-}
+#include "topology.h"
 
 TEST(finds_near_memory)
 {
@@ -53,8 +31,8 @@ TEST(finds_near_memory)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		hwloc_topology_t t = load(rows[i].machine);
-		hwloc_bitmap_t pus = list(rows[i].pus), near = hwloc_bitmap_alloc();
+		hwloc_topology_t t = synthetic_load(rows[i].machine);
+		hwloc_bitmap_t pus = bitmap_of(rows[i].pus), near = hwloc_bitmap_alloc();
 		char told[64];
 
 		assert_int_equal(memory_nodes_choose(t, MEMORY_LOCAL, pus, near, NULL), 0);
@@ -76,10 +54,9 @@ static void memory_of_odd_machine(unsigned seed)
 	uint64_t pus, wanted = 0, place = 0, all = 0, stated = 0;
 	hwloc_bitmap_t task, out = hwloc_bitmap_alloc();
 	hwloc_topology_t t;
-	struct err e = {""};
 
 	odd_make(&m, seed);
-	assert_non_null(t = machine_load(m.xml.data, m.xml.len, &e));
+	assert_non_null(t = machine_load(m.xml.data, m.xml.len, &err));
 	task = hwloc_bitmap_alloc();
 	pus = 0;
 	for (unsigned c = 0; c < m.cores; c++)
@@ -109,9 +86,9 @@ static void memory_of_odd_machine(unsigned seed)
 		wanted |= near ? near : all;
 		place |= near ? near : around;
 	}
-	if (memory_nodes_choose(t, MEMORY_BIND, task, out, &e) || hwloc_bitmap_to_ith_ulong(out, 0) != wanted)
+	if (memory_nodes_choose(t, MEMORY_BIND, task, out, &err) || hwloc_bitmap_to_ith_ulong(out, 0) != wanted)
 		fail_msg("seed %u: %lx, expected %lx", seed, hwloc_bitmap_to_ith_ulong(out, 0), (unsigned long) wanted);
-	if (memory_nodes_choose(t, MEMORY_OFF, task, out, &e) || hwloc_bitmap_to_ith_ulong(out, 0) != place)
+	if (memory_nodes_choose(t, MEMORY_OFF, task, out, &err) || hwloc_bitmap_to_ith_ulong(out, 0) != place)
 		fail_msg("seed %u: in %lx, expected %lx", seed, hwloc_bitmap_to_ith_ulong(out, 0),
 			 (unsigned long) place);
 	hwloc_bitmap_free(task);
@@ -148,7 +125,7 @@ static const struct machine {
 
 static hwloc_topology_t load_machine(const struct machine *m)
 {
-	hwloc_topology_t t = load(m->synthetic);
+	hwloc_topology_t t = synthetic_load(m->synthetic);
 	int n = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_NUMANODE);
 
 	for (int i = 0; i < n && i < (int) ROWS(m->nodes); i++) {
@@ -202,7 +179,7 @@ TEST(chooses_a_tier_by_its_facts)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		hwloc_topology_t t = load_machine(rows[i].machine);
-		hwloc_bitmap_t pus = list(rows[i].pus), nodes = hwloc_bitmap_alloc();
+		hwloc_bitmap_t pus = bitmap_of(rows[i].pus), nodes = hwloc_bitmap_alloc();
 		struct err e = {""};
 		char told[64];
 		int rc = memory_nodes_choose(t, rows[i].wanted, pus, nodes, &e);
@@ -229,7 +206,7 @@ TEST(names_the_tiers)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		hwloc_topology_t t = load_machine(rows[i].machine);
-		hwloc_bitmap_t nodes = list(rows[i].nodes);
+		hwloc_bitmap_t nodes = bitmap_of(rows[i].nodes);
 		char told[64];
 
 		memory_nodes_tiers(t, nodes, told, sizeof(told));
@@ -307,7 +284,7 @@ TEST(sets_what_the_kernel_tells)
 		{ { .mems = MEMS_PREFER }, "preferred", ":" },
 		{ { .mems = MEMS_STRICT }, "bind", ":" },
 	};
-	hwloc_topology_t t = load(NULL);
+	hwloc_topology_t t = synthetic_load(NULL);
 	hwloc_bitmap_t near = hwloc_bitmap_alloc();
 	char nodes[64], told[128];
 
@@ -334,8 +311,8 @@ TEST(sets_what_the_kernel_tells)
 TEST(refuses_memory_of_others)
 {
 	static const struct bind_request bind = { .memory = MEMORY_BIND };
-	hwloc_topology_t t = load("numa:64 pu:1");
-	hwloc_bitmap_t last = list("63");
+	hwloc_topology_t t = synthetic_load("numa:64 pu:1");
+	hwloc_bitmap_t last = bitmap_of("63");
 	struct err e = {""};
 	char told[64];
 
@@ -370,18 +347,17 @@ TEST(adds_to_tunables)
 		{ "glibc.malloc.hugetlb=2:glibc.malloc.check=1", "glibc.malloc.hugetlb=2:glibc.malloc.check=1" },
 	};
 	char out[64] = "before", small[16] = "before";
-	struct err e = {""};
 
 	if (has(THP, "[never]") || access(THP, R_OK)) {
-		assert_int_equal(huge_tunables(HUGE_THP, NULL, out, sizeof(out), &e), -1);
+		assert_int_equal(huge_tunables(HUGE_THP, NULL, out, sizeof(out), &err), -1);
 		assert_string_equal(out, "before");
 		return;
 	}
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		assert_int_equal(huge_tunables(HUGE_THP, rows[i].now, out, sizeof(out), &e), 0);
+		assert_int_equal(huge_tunables(HUGE_THP, rows[i].now, out, sizeof(out), &err), 0);
 		assert_string_equal(out, rows[i].new);
 	}
-	assert_int_equal(huge_tunables(HUGE_THP, NULL, small, sizeof(small), &e), -1);
+	assert_int_equal(huge_tunables(HUGE_THP, NULL, small, sizeof(small), &err), -1);
 	assert_string_equal(small, "before");
 }
 

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "../../node_agent/monitor_metrics.h"
@@ -30,15 +25,13 @@ void monitor_steps_each(const struct monitor_steps *m,
 }
 
 struct place {
-	char folder[32], path[64];
+	char *folder, path[64];
 	struct settings settings;
 };
 
 static void place_make(struct place *p)
 {
-	strcpy(p->folder, "/tmp/topiary-metrics-XXXXXX");
-	assert_non_null(mkdtemp(p->folder));
-	snprintf(p->path, sizeof(p->path), "%s/topiary.prom", p->folder);
+	snprintf(p->path, sizeof(p->path), "%s/topiary.prom", p->folder = folder_new());
 	p->settings = (struct settings){ .monitor_metrics = p->path, .monitor_metrics_interval = 1,
 					 .monitor_metrics_set = (char *) "sw", .monitor_metrics_jobs = (char *) "yes" };
 }
@@ -57,20 +50,18 @@ static void metrics_of(const char *machine, struct place *p, struct buf *text)
 {
 	struct monitor_metrics *m;
 	struct stat st;
-	struct err e;
 	int64_t ns;
 
 	setenv("HWLOC_SYNTHETIC", machine, 1);
-	m = monitor_metrics_new(&p->settings, &e);
+	m = monitor_metrics_new(&p->settings, &err);
 	unsetenv("HWLOC_SYNTHETIC");
-	if (!m)
-		fail_msg("%s", e.text);
+	assert_made(m);
 	ns = monitor_metrics_tick(m, NULL);
 	assert_true(ns > 0 && ns <= 1000000000);
 	assert_int_equal(access(p->path, F_OK), -1);
 	usleep(ns / 1000 + 1000);
 	assert_true(monitor_metrics_tick(m, NULL) > 0);
-	assert_int_equal(file_read(p->path, 1 << 20, text, &e), 0);
+	assert_int_equal(file_read(p->path, 1 << 20, text, &err), 0);
 	assert_true(!stat(p->path, &st) && (st.st_mode & 07777) == 0644);
 	monitor_metrics_free(m);
 	assert_int_equal(access(p->path, F_OK), -1);
@@ -111,7 +102,6 @@ TEST(domains_are_few)
 		assert_true(occurrences(text.data, "topiary_node_busy_ratio{") <= rows[i].domains);
 		buf_free(&text);
 	}
-	rmdir(p.folder);
 }
 
 TEST(jobs_are_few_and_only_where_asked)
@@ -130,7 +120,6 @@ TEST(jobs_are_few_and_only_where_asked)
 	assert_null(strstr(text.data, "job"));
 	assert_non_null(strstr(text.data, "\ntopiary_monitor_steps_recorded 100\n"));
 	buf_free(&text);
-	rmdir(p.folder);
 }
 
 /* What is no file of metrics is not replaced, nor removed. */
@@ -139,13 +128,12 @@ TEST(other_paths_are_refused)
 	static const char *const bad[] = { "topiary.prom", "/etc/passwd", ".prom", "/tmp/x.prom ", "/tmp/x.prom.gz" };
 	struct settings s = { .monitor_metrics_interval = 1, .monitor_metrics_set = (char *) "sw",
 			      .monitor_metrics_jobs = (char *) "no" };
-	struct err e;
 
 	for (size_t i = 0; i < ROWS(bad); i++) {
 		s.monitor_metrics = (char *) bad[i];
-		assert_null(monitor_metrics_new(&s, &e));
-		assert_non_null(strstr(e.text, "expected an absolute path that ends in .prom"));
-		assert_int_equal(strncmp(e.text, "MonitorMetrics=", 15), 0);
+		assert_null(monitor_metrics_new(&s, &err));
+		assert_non_null(strstr(err.text, "expected an absolute path that ends in .prom"));
+		assert_int_equal(strncmp(err.text, "MonitorMetrics=", 15), 0);
 	}
 }
 
@@ -153,11 +141,10 @@ TEST(folder_that_is_gone_is_no_end)
 {
 	struct monitor_metrics *m;
 	struct place p;
-	struct err e;
 
 	place_make(&p);
-	assert_non_null(m = monitor_metrics_new(&p.settings, &e));
 	rmdir(p.folder);
+	assert_non_null(m = monitor_metrics_new(&p.settings, &err));
 	for (unsigned i = 0; i < 2; i++) {
 		usleep(monitor_metrics_tick(m, NULL) / 1000 + 1000);
 		assert_true(monitor_metrics_tick(m, NULL) > 0);
@@ -168,7 +155,6 @@ TEST(folder_that_is_gone_is_no_end)
 	monitor_metrics_tick(m, NULL);
 	assert_int_equal(access(p.path, F_OK), 0);
 	monitor_metrics_free(m);
-	assert_int_equal(rmdir(p.folder), 0);
 }
 
 TESTS_MAIN(NULL, NULL)

@@ -6,16 +6,13 @@
  * is killed: its own code, and clocks that the test moves.
  */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "../../node_agent/monitor_trace.h"
 #include "base/clock.h"
 #include "monitor/live.h"
 #include "table.h"
+#include "topology.h"
 #include "trace/reader.h"
 
 #define SECOND INT64_C(1000000000)
@@ -34,7 +31,7 @@ uint64_t __wrap_clock_nanoseconds(clockid_t clock)
 }
 
 struct step {
-	char folder[32];
+	char *folder;
 	int dir;
 	hwloc_topology_t topology;
 	hwloc_bitmap_t shared;
@@ -44,34 +41,25 @@ struct step {
 static void monitor_start(struct step *s)
 {
 	const struct monitor_ask ask = { .uid = 0, .request = { .hz = SECOND / PERIOD, .set = "sw" } };
-	struct err e;
 
-	if (!(s->trace = monitor_trace_new(s->dir, "1.0", &ask, s->topology, &e)))
-		fail_msg("%s", e.text);
+	assert_made(s->trace = monitor_trace_new(s->dir, "1.0", &ask, s->topology, &err));
 }
 
 static void step_start(struct step *s)
 {
-	*s = (struct step){ .folder = "/tmp/topiary-step-XXXXXX", .shared = hwloc_bitmap_alloc() };
+	*s = (struct step){ .folder = folder_new(), .shared = hwloc_bitmap_alloc() };
 	monotonic = 5000 * SECOND;
 	real = 1700000000 * SECOND + PERIOD / 3;
-	assert_non_null(mkdtemp(s->folder));
 	s->dir = open(s->folder, O_RDONLY | O_DIRECTORY);
-	assert_int_equal(hwloc_topology_init(&s->topology), 0);
-	assert_int_equal(hwloc_topology_set_synthetic(s->topology, "Package:1 [numa] Core:1 PU:1"), 0);
-	assert_int_equal(hwloc_topology_load(s->topology), 0);
+	s->topology = synthetic_load("Package:1 [numa] Core:1 PU:1");
 	monitor_start(s);
 }
 
 static void step_end(struct step *s)
 {
-	char command[64];
-
 	hwloc_topology_destroy(s->topology);
 	hwloc_bitmap_free(s->shared);
 	close(s->dir);
-	snprintf(command, sizeof(command), "rm -r %s", s->folder);
-	assert_int_equal(system(command), 0);
 }
 
 /* As the daemon does: asleep until a tick is due, which is never far away. */
@@ -94,11 +82,9 @@ static void trace_holds(const struct step *s, const char *name, uint64_t ticks, 
 	uint64_t found = 0;
 	char path[64];
 	struct trace *t;
-	struct err e;
 
 	snprintf(path, sizeof(path), "%s/%s", s->folder, name);
-	if (!(t = trace_open(path, &e)) || !(each = trace_intervals(t, &e)))
-		fail_msg("%s", e.text);
+	assert_ok(!(t = trace_open(path, &err)) || !(each = trace_intervals(t, &err)));
 	assert_int_equal(t->ticks, ticks);
 	assert_int_equal(t->end, end);
 	for (uint64_t i = 0; i < ticks; i++) {
@@ -111,9 +97,8 @@ static void trace_holds(const struct step *s, const char *name, uint64_t ticks, 
 	trace_close(t);
 }
 
-static int skip_users(void **state)
+FIXTURE(skip_users)
 {
-	(void) state;
 	if (geteuid())
 		skip();	/* the files are root's */
 	return 0;

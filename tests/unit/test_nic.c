@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <glob.h>
 #include <hwloc.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/file.h"
 #include "bind/gpu.h"
 #include "bind/nic.h"
 #include "table.h"
+#include "topology.h"
 #include "hwview/image.h"
-#include "hwview/machine.h"
 
 /* --- nodes: two packages of four NUMA nodes of two cores, PUs 2k and 2k + 1 in NUMA node k --- */
 
@@ -219,15 +214,9 @@ static hwloc_topology_t loaded(const char *xml)
 
 static hwloc_topology_t node_on(const char *synthetic, const struct device *devices, bool distances)
 {
-	struct buf out = {0};
+	char *xml = synthetic_xml(synthetic).data;
 	hwloc_topology_t t;
-	char *xml;
 
-	assert_int_equal(hwloc_topology_init(&t), 0);
-	assert_false(hwloc_topology_set_synthetic(t, synthetic) || hwloc_topology_load(t));
-	assert_int_equal(machine_export(t, &out, NULL), 0);
-	xml = out.data;
-	hwloc_topology_destroy(t);
 	for (unsigned i = 0; devices[i].bus; i++)
 		plug(&xml, &devices[i], 1000 + 10 * i);
 	if (distances)
@@ -371,11 +360,9 @@ static const struct {
 TEST(divides_by_the_innermost_memory)
 {
 	for (size_t i = 0; i < ROWS(memories); i++) {
+		hwloc_topology_t t = synthetic_load(memories[i].node);
 		struct nic_domains d;
-		hwloc_topology_t t;
 
-		assert_int_equal(hwloc_topology_init(&t), 0);
-		assert_false(hwloc_topology_set_synthetic(t, memories[i].node) || hwloc_topology_load(t));
 		assert_int_equal(nic_domains_find(t, &d, NULL), 0);
 		assert_int_equal(d.n, memories[i].domains);
 		nic_domains_free(&d);
@@ -400,8 +387,7 @@ static struct tasks tasks_of(const char *words)
 
 	snprintf(copy, sizeof(copy), "%s", words);
 	for (char *one; (one = strsep(&rest, ";")); k.n++) {
-		k.mask[k.n] = hwloc_bitmap_alloc();
-		assert_int_equal(hwloc_bitmap_list_sscanf(k.mask[k.n], one), 0);
+		k.mask[k.n] = bitmap_of(one);
 	}
 	return k;
 }
@@ -557,16 +543,10 @@ static void plug_port(char **xml, const char *devices, const char *first, unsign
 
 static hwloc_topology_t site_of(const char *synthetic, const char *devices)
 {
-	struct buf out = {0};
+	char seen[27] = "", *xml = synthetic_xml(synthetic).data;
 	unsigned gp = 100000;
 	hwloc_topology_t t;
-	char seen[27] = "", *xml;
 
-	assert_int_equal(hwloc_topology_init(&t), 0);
-	assert_false(hwloc_topology_set_synthetic(t, synthetic) || hwloc_topology_load(t));
-	assert_int_equal(machine_export(t, &out, NULL), 0);
-	xml = out.data;
-	hwloc_topology_destroy(t);
 	for (const char *at = devices; at; at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL) {
 		char letter = at[2] >= 'a' && at[2] <= 'z' ? at[2] : 0;
 
@@ -601,14 +581,12 @@ static char *devices_of_tasks(hwloc_topology_t t, unsigned ngpus, unsigned ntask
 	unsigned *beside;
 	int chosen[MAX_TASKS];
 	struct nics n;
-	struct err e;
 	char *got;
 
 	snprintf(list, sizeof(list), "%.*s", (int) (2 * ngpus - 1), all);
 	for (unsigned i = 0; i < ngpus; i++)
 		near[i] = hwloc_bitmap_alloc();
-	if (gpu_localities(t, list, near, &e))
-		fail_msg("%s", e.text);
+	assert_ok(gpu_localities(t, list, near, &err));
 	for (unsigned k = 0; k < ntasks; k++)
 		masks[k] = hwloc_bitmap_alloc();
 	for (unsigned i = 0; i < ngpus; i++) {
@@ -900,9 +878,9 @@ static const struct {
 	{ "8intel64-4n2t-memattrs.xml", "", "0", "-" },
 };
 
-static void check_real(const char *folder, size_t row)
+static void check_real(size_t row)
 {
-	char path[4096];
+	char path[128];
 	struct tasks k = tasks_of(real[row].tasks);
 	struct buf xml = {0};
 	int chosen[MAX_TASKS];
@@ -910,8 +888,8 @@ static void check_real(const char *folder, size_t row)
 	struct nics n;
 	char *devices, *got;
 
-	snprintf(path, sizeof(path), "%s/%s", folder, real[row].file);
-	assert_int_equal(file_read(path, 64 << 20, &xml, NULL), 0);
+	snprintf(path, sizeof(path), CORPUS "%s", real[row].file);
+	corpus_read(*cached(path), &xml);
 	t = loaded(xml.data);
 	assert_int_equal(nics_find(t, &n, NULL), 0);
 	devices = listing(&n);
@@ -930,18 +908,8 @@ static void check_real(const char *folder, size_t row)
 
 TEST(knows_real_machines)
 {
-	const char *cache = getenv("TOPIARY_CACHE");
-	char pattern[4096];
-	glob_t folders;
-
-	snprintf(pattern, sizeof(pattern), "%s/src/hwloc-*/tests/hwloc/xml", cache ? cache : ".cache");
-	if (glob(pattern, 0, NULL, &folders)) {
-		print_message("no corpus at %s\n", pattern);
-		skip();
-	}
 	for (size_t i = 0; i < ROWS(real); i++)
-		check_real(folders.gl_pathv[0], i);
-	globfree(&folders);
+		check_real(i);
 }
 
 TESTS_MAIN(NULL, NULL)

@@ -7,6 +7,7 @@ import re
 import subprocess
 
 import pytest
+from rig.command import topiary
 from rig.paths import BUILD
 
 MACHINE = "Package:2 [numa] L3:1 Core:4 PU:2"
@@ -20,11 +21,8 @@ CORES, RANKS = 8, 16
 
 
 def advise(folder, *words, status=0):
-    done = subprocess.run([BUILD / "topiary", "advise", *map(str, words)], cwd=folder, capture_output=True, text=True,
-                          timeout=120, check=False, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8",
-                                                         "SLURM_CONF": "/dev/null", "TOPIARY_CONF": "/dev/null"})
-    assert done.returncode == status, (words, done.stdout, done.stderr)
-    return done
+    return topiary("advise", *words, cwd=folder, status=status, env={
+        "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "SLURM_CONF": "/dev/null", "TOPIARY_CONF": "/dev/null"})
 
 
 def checks(folder, *words):
@@ -159,9 +157,8 @@ def test_gain_is_that_of_map(folder):
     order = [r // 2 + RANKS // 2 * (r % 2) for r in range(RANKS)]
     leave_order(folder, order)
     found = checks(folder, "7", "--matrix=ring", "--snapshot=snapshot")["mapping"]["evidence"]
-    best = json.loads(subprocess.run([BUILD / "topiary", "map", "--matrix=ring", "--snapshot=snapshot",
-                                      "--nodes=cn[1-2]", "--explain=json"], cwd=folder, capture_output=True, text=True,
-                                     check=True, timeout=60).stderr)
+    best = json.loads(topiary("map", "--matrix=ring", "--snapshot=snapshot", "--nodes=cn[1-2]", "--explain=json",
+                              status=0, cwd=folder).stderr)
     assert f", {best['cost']:.4g} with the best mapping found" in found
     place = {rank: at for at, rank in enumerate(order)}
     cost = sum(2 * (100 if a // 8 != b // 8 else 20 if a // 4 != b // 4 else 2)

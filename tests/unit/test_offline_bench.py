@@ -4,9 +4,9 @@
 import json
 import os
 import re
-import subprocess
 
 import pytest
+from rig.command import run, topiary
 from rig.paths import BUILD
 
 TOPIARY = BUILD / "topiary"
@@ -15,7 +15,7 @@ PUS = sorted(os.sched_getaffinity(0))
 
 def bench(*options, pus=None):
     command = [*(["taskset", "-c", ",".join(map(str, pus))] if pus else []), TOPIARY, "bench", *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return run(*command)
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +58,8 @@ def test_costs_are_taken_by_map(measured, tmp_path):
     assert numbers == sorted(numbers, reverse=True)
     (tmp_path / "matrix").write_text("0 1\n1 0\n")
     (tmp_path / "snapshot").write_text("topiary-snapshot 1\nshape A Package:2 Core:2 PU:1\nnodes n1 A\nend\n")
-    done = subprocess.run([TOPIARY, "map", "--matrix=matrix", "--snapshot=snapshot", "--nodes=n1",
-                           f"--costs={measured['costs']}"], cwd=tmp_path, capture_output=True, text=True, timeout=60,
-                          check=False)
+    done = topiary("map", "--matrix=matrix", "--snapshot=snapshot", "--nodes=n1", f"--costs={measured['costs']}",
+                   cwd=tmp_path)
     assert done.returncode == 0 and len(done.stdout.splitlines()) == 2, done.stderr
 
 
@@ -115,8 +114,7 @@ def test_walk_is_recorded(how, tmp_path):
     """bench/walk: lists that do not fit into the cache are slower, where other programs leave it one of ten times; and
     all eight threads run as long as they are to."""
     for _ in range(10):
-        done = subprocess.run([TOPIARY, "record", "-r", "20", "-o", tmp_path / "trace", BUILD / "bench/walk", how,
-                               "500"], capture_output=True, text=True, timeout=120, check=True)
+        done = topiary("record", "-r", "20", "-o", tmp_path / "trace", BUILD / "bench/walk", how, "500", status=0)
         small, large = map(int, re.fullmatch(rf"{how}: (\d+) steps in small lists, (\d+) in large ones\n",
                                              done.stdout).groups())
         assert large > 0
@@ -125,8 +123,7 @@ def test_walk_is_recorded(how, tmp_path):
     else:
         pytest.fail(f"never slower: {small}, {large}")
     if "not recorded" not in done.stderr:
-        done = subprocess.run([TOPIARY, "trace", "summary", tmp_path / "trace", "--json"], capture_output=True,
-                              text=True, timeout=60, check=True)
+        done = topiary("trace", "summary", tmp_path / "trace", "--json", status=0)
         busy, = (m["total"] for m in json.loads(done.stdout)["metrics"] if m["metric"] == "busy")
         assert busy > 0.3e9
 

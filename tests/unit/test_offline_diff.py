@@ -8,9 +8,8 @@ import socket
 import subprocess
 
 import pytest
-from rig.paths import BUILD
+from rig.command import topiary
 
-TOPIARY = BUILD / "topiary"
 SYNTHETIC = "pack:2 numa:1(memory=68719476736) l3:1 core:4 pu:2"
 
 
@@ -39,8 +38,7 @@ def files_fixture(tmp_path_factory):
 
 def run(files, *words, timeout=60):
     env = {**os.environ, "TOPIARY_CONF": str(files / "topiary.conf")}
-    return subprocess.run([TOPIARY, *words], cwd=files, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, timeout=timeout, check=False)
+    return topiary(*words, cwd=files, env=env, timeout=timeout)
 
 
 @pytest.mark.parametrize("words, status, said", [

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """topiary fabric over the discovered fabrics of hwloc's collection, and live from a simulated one."""
+import functools
 import json
 import re
 import shutil
@@ -9,7 +10,9 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from rig.paths import BUILD, CACHE
+from rig import command
+from rig.command import run
+from rig.paths import CACHE
 
 DATA = next(iter(sorted(CACHE.glob("src/hwloc-*/tests/netloc/data"))), None)
 IBSIM, IBNETDISCOVER = shutil.which("ibsim"), shutil.which("ibnetdiscover", path="/usr/sbin:/usr/bin")
@@ -30,9 +33,7 @@ FABRICS = {
 }
 
 
-def topiary(*args):
-    return subprocess.run([BUILD / "topiary", "fabric", *map(str, args)], capture_output=True, text=True, timeout=120,
-                          check=False)
+topiary = functools.partial(command.topiary, "fabric")
 
 
 def output(*args):
@@ -116,7 +117,7 @@ def test_hops_of_a_graph_are_those_of_its_links(raw):
 def test_a_picture_has_all_hosts_and_trunks(raw, name):
     """As Graphviz draws it: leaf switches in a row, by name, their hosts below, the chosen ones coloured."""
     dot = output("export", "--format=dot", "--nodes", "miriel[001-030],node[001-010]", *raw[name])
-    done = subprocess.run(["dot", "-Tsvg"], input=dot, capture_output=True, text=True, timeout=120, check=False)
+    done = run("dot", "-Tsvg", input=dot)
     assert done.returncode == 0, done.stderr
     fabric = as_json(*raw[name])
     space = "{http://www.w3.org/2000/svg}"
@@ -241,9 +242,8 @@ def test_a_live_fabric_is_what_was_simulated(tmp_path):
             found = {}
             for form in ("", "-p"):
                 for _ in range(20):
-                    done = subprocess.run([IBNETDISCOVER, *form.split()], capture_output=True, text=True, timeout=10,
-                                          check=False, env={"LD_PRELOAD": str(UMAD), "PATH": "/usr/sbin:/usr/bin",
-                                                            "SIM_HOST": "cn1"})
+                    done = run(IBNETDISCOVER, *form.split(),
+                               env={"LD_PRELOAD": str(UMAD), "PATH": "/usr/sbin:/usr/bin", "SIM_HOST": "cn1"})
                     if done.returncode == 0 and "cn3" in done.stdout:
                         break
                     time.sleep(0.25)
@@ -254,6 +254,5 @@ def test_a_live_fabric_is_what_was_simulated(tmp_path):
     written = "SwitchName=leaf1 Nodes=cn[1-2]\nSwitchName=leaf2 Nodes=cn3\nSwitchName=spine Switches=leaf[1-2]\n"
     for path in found.values():
         assert output("export", "--format=slurm", path) == written, path.read_text()
-        piped = subprocess.run([BUILD / "topiary", "fabric", "export", "--format=slurm", "-"],
-                               input=path.read_text(), text=True, capture_output=True, timeout=60, check=True)
+        piped = command.topiary("fabric", "export", "--format=slurm", "-", status=0, input=path.read_text())
         assert piped.stdout == written

@@ -3,11 +3,10 @@
 """`topiary map` without a cluster: nodes by name, by a network's file, by distances alone."""
 import functools
 import json
-import subprocess
 
 import pytest
+from rig import command
 from rig.limits import limits
-from rig.paths import BUILD
 
 SNAPSHOT = """\
 topiary-snapshot 1
@@ -32,8 +31,7 @@ def dense(n, weight):
 
 
 def topiary_map(folder, *words, memory=None):
-    return subprocess.run([BUILD / "topiary", "map", *words], cwd=folder, capture_output=True, text=True, timeout=60,
-                          check=False, preexec_fn=limits(memory))
+    return command.topiary("map", *words, cwd=folder, preexec_fn=limits(memory))
 
 
 def ring(n):

@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """topiary matrix: reads, adds up, converts and makes matrices, and names what is wrong with one."""
+import functools
 import json
 import os
 import stat
 import subprocess
 
 import pytest
+from rig import command
 from rig.limits import limits
-from rig.paths import BUILD
 
 PROF = ("# POINT TO POINT\nE\t{0}\t{1}\t{2} bytes\t1 msgs sent\t1,0,0\n# OSC\n# COLLECTIVES\n"
         "D\tMPI_COMM_WORLD\tprocs: {3}\n")
 
 
-def topiary(*args, **how):
-    return subprocess.run([BUILD / "topiary", "matrix", *map(str, args)], capture_output=True, text=True, timeout=120,
-                          check=False, **how)
+topiary = functools.partial(command.topiary, "matrix")
 
 
 def info(*args):

@@ -8,15 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from rig.paths import BUILD
+from rig import command
 
-TOPIARY = BUILD / "topiary"
 MIB = 64
 STEP = {"SLURM_JOB_ID": "4000000077", "SLURM_STEP_ID": "3"}
 
 
 def topiary(*words, **env):
-    return subprocess.run([TOPIARY, *map(str, words)], capture_output=True, text=True, env={**os.environ, **env})
+    return command.topiary(*words, env={**os.environ, **env})
 
 
 @pytest.fixture
@@ -134,5 +133,5 @@ def test_usage(words):
 def test_processes_of_others(start):
     p = start()
     for words in (["memory"], ["move", "--to=0"]):
-        done = subprocess.run([TOPIARY, *words, f"--pid={p.pid}"], capture_output=True, text=True, user="nobody")
+        done = command.topiary(*words, f"--pid={p.pid}", user="nobody")
         assert done.returncode == 1 and ("ermission" in done.stderr or "not your process" in done.stderr)

@@ -5,11 +5,11 @@ import json
 import os
 import re
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
+from rig.command import run
 from rig.paths import BUILD, ROOT
 from rig.processes import Daemon, wait_until
 
@@ -36,8 +36,7 @@ def fixture_monitor(tmp_path):
 def samples(path):
     """{(metric, domain or device): value}, of a file that promtool accepts."""
     text = path.read_text()
-    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=60,
-                          check=False)
+    done = run("promtool", "check", "metrics", input=text)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (text.count("\n") == len(text.splitlines())
             == len(SAMPLE.findall(text)) + text.count("# HELP ") + text.count("# TYPE "))
@@ -122,8 +121,7 @@ def test_steps_are_recorded_without_it(monitor, tmp_path, line, said):
 def test_bad_setting_is_refused(tmp_path, line, said):
     conf = tmp_path / "topiary.conf"
     conf.write_text(line + "\n")
-    done = subprocess.run([BUILD / "topiary-monitor", "--config", conf], capture_output=True, text=True, timeout=60,
-                          check=False)
+    done = run(BUILD / "topiary-monitor", "--config", conf)
     assert done.returncode == 1 and said in done.stderr and done.stderr.count("\n") == 1
 
 
@@ -159,7 +157,7 @@ def test_dashboards_queries_are_read(tmp_path):
              for number, query in enumerate(QUERIES)]
     path = tmp_path / "rules.json"
     path.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
-    done = subprocess.run(["promtool", "check", "rules", path], capture_output=True, text=True, timeout=60, check=False)
+    done = run("promtool", "check", "rules", path)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

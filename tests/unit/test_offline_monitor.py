@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+from rig.command import run, topiary
 from rig.forbidden import forbid, known
 from rig.paths import BUILD
 from rig.processes import Daemon, wait_until
@@ -74,8 +75,7 @@ def fixture_run_dir(tmp_path, tree):
 
 
 def totals(path):
-    done = subprocess.run([BUILD / "topiary", "trace", "summary", path, "--json"], capture_output=True, text=True,
-                          timeout=60, check=False)
+    done = topiary("trace", "summary", path, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     return found, {m["metric"]: m["total"] for m in found["metrics"]}
@@ -146,8 +146,7 @@ def test_run_dir_that_is_not_there(run_dir):
     assert f"RunDir={run_dir.path}: created; if it is mistyped" in run_dir.said()
     run_dir.daemon.stop()
     run_dir.conf.write_text(f"RunDir={run_dir.path}/no/run\n")
-    done = subprocess.run([BUILD / "topiary-monitor", "--config", run_dir.conf], capture_output=True, text=True,
-                          timeout=60, check=False)
+    done = run(BUILD / "topiary-monitor", "--config", run_dir.conf)
     assert done.returncode == 1 and f"RunDir={run_dir.path}/no/run: No such file or directory" in done.stderr, done
     run_dir.conf.write_text(f"RunDir={run_dir.path}\n")
     before = len(run_dir.said())
@@ -245,9 +244,8 @@ def test_monitor_without_perf(tmp_path, tree, error):
 @FORBIDDEN
 def test_record_without_perf(tmp_path, error):
     """The command runs as without it."""
-    done = subprocess.run([BUILD / "topiary", "record", "-o", tmp_path / "trace", "sh", "-c", "echo out; exit 3"],
-                          capture_output=True, text=True, timeout=60, check=False,
-                          preexec_fn=forbid("perf_event_open", error))
+    done = topiary("record", "-o", tmp_path / "trace", "sh", "-c", "echo out; exit 3",
+                   preexec_fn=forbid("perf_event_open", error))
     assert (done.returncode, done.stdout) == (3, "out\n")
     assert done.stderr.count("\n") == 1 and "not recorded: " in done.stderr and os.strerror(error) in done.stderr
 

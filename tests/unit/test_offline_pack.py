@@ -2,15 +2,15 @@
 # Copyright (C) 2026 The Topiary authors
 """topiary pack on nodes made from real machines: what differs from node to node costs some bytes, a missing part some
 more."""
+import functools
 import hashlib
 import json
 import random
 import re
-import subprocess
 
 import pytest
+from rig import command
 from rig.machines import machine, machines
-from rig.paths import BUILD
 
 HEX = "0123456789abcdef"
 TWINS = 40
@@ -62,9 +62,7 @@ class Twin:
         return re.sub(r'(local_memory=")(\d{6,})("[^\n]*\n *<page_type size=")(\d+)(" count=")(\d+)"', self.memory, xml)
 
 
-def topiary(*args):
-    return subprocess.run([BUILD / "topiary", "pack", *map(str, args)], capture_output=True, text=True, timeout=300,
-                          check=False)
+topiary = functools.partial(command.topiary, "pack", timeout=300)
 
 
 def pack(*files):

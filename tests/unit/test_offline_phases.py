@@ -10,16 +10,13 @@ import signal
 import subprocess
 
 import pytest
+from rig import command
+from rig.command import topiary
 from rig.paths import BUILD, ROOT
 from rig.processes import wait_until
 
 TICKS, SECOND = 130, 10**9
 PROGRAM = BUILD / "tests" / "phases"
-
-
-def topiary(*args, **how):
-    return subprocess.run([BUILD / "topiary", *map(str, args)], capture_output=True, text=True, timeout=120,
-                          check=False, **how)
 
 
 def printed(*args):
@@ -122,7 +119,7 @@ def test_paje_has_the_phases_as_states(made, marks, tmp_path):
     marks.phase("solve", 20, 30)
     path = tmp_path / "made.paje"
     path.write_text(printed("export", made, "--paje", "--level=Machine"))
-    done = subprocess.run(["pj_dump", path], capture_output=True, text=True, timeout=120, check=False)
+    done = command.run("pj_dump", path)
     assert (done.returncode, done.stderr) == (0, "")
     # State, container, type, start, end, duration, depth, value
     states = [[word.strip() for word in line.split(",")] for line in done.stdout.splitlines() if line[:5] == "State"]

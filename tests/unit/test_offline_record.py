@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from rig.command import topiary
 from rig.paths import BUILD
 from rig.processes import wait_until
 
@@ -27,21 +28,18 @@ PUS = sorted(os.sched_getaffinity(0))
 @pytest.fixture(scope="module", autouse=True)
 def needs_a_kernel_that_counts(tmp_path_factory):
     """Containers may forbid it, and kernel.perf_event_paranoid of 3 or more forbids it to users."""
-    done = subprocess.run([TOPIARY, "record", "--output", tmp_path_factory.mktemp("probe") / "trace", "true"],
-                          capture_output=True, text=True, timeout=60, check=True)
+    done = topiary("record", "--output", tmp_path_factory.mktemp("probe") / "trace", "true", status=0)
     if re.search(r"not recorded: perf_event_open: (Operation not permitted|Permission denied)", done.stderr):
         pytest.skip("the kernel lets nobody count here")
 
 
 def record(tmp_path, *command, options=(), **how):
-    return subprocess.run([TOPIARY, "record", "--output", tmp_path / "trace", *options, *command],
-                          capture_output=True, text=True, timeout=60, check=False, **{"cwd": tmp_path, **how})
+    return topiary("record", "--output", tmp_path / "trace", *options, *command, **{"cwd": tmp_path, **how})
 
 
 def totals(tmp_path, level="Machine", warning=""):
     """{(metric, object): total} of the trace, which is complete if there is to be no warning."""
-    done = subprocess.run([TOPIARY, "trace", "summary", tmp_path / "trace", "--level", level, "--json"],
-                          capture_output=True, text=True, timeout=60, check=True)
+    done = topiary("trace", "summary", tmp_path / "trace", "--level", level, "--json", status=0)
     assert warning in done.stderr if warning else not done.stderr
     return {(m["metric"], m["object"]): m["total"] for m in json.loads(done.stdout)["metrics"]}
 
@@ -161,7 +159,7 @@ def test_command_does_not_notice_that_nothing_is_recorded(tmp_path, options, why
 ], ids=["record", "record --pid", "top"])
 def test_pipe_without_a_reader_is_refused(tmp_path, command, status):
     os.mkfifo(tmp_path / "pipe")
-    done = subprocess.run([TOPIARY, *command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = topiary(*command, cwd=tmp_path)
     assert done.returncode == status, done.stderr
     assert done.stderr.endswith(": pipe: not a regular file\n") and len(done.stderr.splitlines()) == 1
 
@@ -178,9 +176,8 @@ def test_command_that_does_not_run_leaves_the_file_alone(tmp_path, before):
 
 @pytest.mark.parametrize("command", ["record", "top"])
 def test_full_disk_leaves_no_empty_trace(tmp_path, command):
-    done = subprocess.run([TOPIARY, command, "-o", "trace", "echo", "out"], cwd=tmp_path, capture_output=True,
-                          text=True, timeout=60, check=False,
-                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+    done = topiary(command, "-o", "trace", "echo", "out", cwd=tmp_path,
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
     assert "trace: File too large" in done.stderr and "out" in done.stdout + done.stderr
     assert not list(tmp_path.iterdir())
 
@@ -214,8 +211,7 @@ def start(tmp_path, *command, options=("--hz=50",)):
 
 
 def ticks_of(tmp_path):
-    done = subprocess.run([TOPIARY, "trace", "summary", tmp_path / "trace", "--json"], capture_output=True, text=True,
-                          timeout=60, check=False)
+    done = topiary("trace", "summary", tmp_path / "trace", "--json")
     return json.loads(done.stdout)["ticks"] if done.returncode == 0 else 0
 
 
@@ -299,8 +295,7 @@ def test_bad_input(tmp_path, options, why):
 
 def advised(*traces):
     """{kind: evidence} of what is found in the traces."""
-    done = subprocess.run([TOPIARY, "trace", "advise", *traces, "--json"], capture_output=True, text=True,
-                          timeout=60, check=True)
+    done = topiary("trace", "advise", *traces, "--json", status=0)
     return {check["kind"]: check["evidence"] for check in json.loads(done.stdout)["checks"]
             if check["result"] == "found"}
 

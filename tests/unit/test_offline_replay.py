@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """topiary replay on small records: what it prints, what it takes, what it refuses."""
+import functools
 import json
 import random
 import re
 import subprocess
 
 import pytest
+from rig import command
 from rig.paths import BUILD
 
 SNAPSHOT = """topiary-snapshot 1
@@ -31,9 +33,7 @@ def fixture_snapshot(tmp_path):
     return path
 
 
-def topiary(*args, **given):
-    command = [BUILD / "topiary", "replay", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **given)
+topiary = functools.partial(command.topiary, "replay")
 
 
 def replay(*args, **given):

@@ -11,7 +11,8 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from rig.paths import BUILD, CACHE
+from rig.command import topiary
+from rig.paths import CACHE
 
 CORPUS = next(iter(sorted(CACHE.glob("src/hwloc-*/tests/hwloc"))), None)
 pytestmark = pytest.mark.skipif(CORPUS is None, reason="no hwloc source: run packaging/setup")
@@ -37,11 +38,6 @@ def tarballs():
     found = sorted(f"{kind}/{path.name[:-len('.tar.bz2')]}" for kind in ("linux", "x86")
                    for path in (CORPUS / kind).glob("*.tar.bz2"))
     return found if os.environ.get("TOPIARY_ALL_MACHINES") else [name for name in found if name in HARD]
-
-
-def topiary(*args):
-    return subprocess.run([BUILD / "topiary", *map(str, args)], capture_output=True, text=True, timeout=120,
-                          check=False)
 
 
 def shapes(*files):

@@ -13,6 +13,7 @@ import sys
 import time
 
 import pytest
+from rig.command import topiary
 from rig.event_to_screen import delays
 from rig.paths import BUILD
 from rig.shown import number
@@ -50,16 +51,14 @@ def fixture_terminal():
 @pytest.fixture(scope="module", name="counts")
 def fixture_counts(tmp_path_factory):
     """Containers may forbid it, and kernel.perf_event_paranoid of 3 or more forbids it to users."""
-    done = subprocess.run([TOPIARY, "record", "--output", tmp_path_factory.mktemp("probe") / "trace", "true"],
-                          capture_output=True, text=True, timeout=60, check=True)
+    done = topiary("record", "--output", tmp_path_factory.mktemp("probe") / "trace", "true", status=0)
     if re.search(r"not recorded: perf_event_open: (Operation not permitted|Permission denied)", done.stderr):
         pytest.skip("the kernel lets nobody count here")
 
 
 def exported(path, level, metric, at):
     """{object: value} of the tick that ends at this time."""
-    done = subprocess.run([TOPIARY, "trace", "export", path, "--level", level], capture_output=True, text=True,
-                          timeout=60, check=True)
+    done = topiary("trace", "export", path, "--level", level, status=0)
     return {f"{r['level']} {r['object']}": float(r["value"]) for r in csv.DictReader(done.stdout.splitlines())
             if r["metric"] == metric and float(r["time"]) == at}
 
@@ -93,8 +92,7 @@ def test_screen_shows_the_last_tick_of_a_trace(made, terminal):
 def test_bars_and_colours_are_relative_to_the_greatest_at_the_level(made, terminal, term, colours):
     screen = terminal("top", "--metric=l3_misses", made, term=term)
     screen.wait(lambda: "q Quit" in screen.display[-1])
-    summary = subprocess.run([TOPIARY, "trace", "summary", made, "--level=PU", "--json"], capture_output=True,
-                             text=True, timeout=60, check=True)
+    summary = topiary("trace", "summary", made, "--level=PU", "--json", status=0)
     greatest = max(m["max"] for m in json.loads(summary.stdout)["metrics"] if m["metric"] == "l3_misses")
     found = set()
     for name, (value, part, colour) in screen.boxes().items():
@@ -158,8 +156,7 @@ def test_metric_and_order_by_keys(made, terminal, tmp_path):
 
 def test_accumulated_values(made, terminal):
     """Since the start, whichever way a tick is reached; and the average of a formula is that of what was counted."""
-    done = subprocess.run([TOPIARY, "trace", "export", "--accumulate", "--level=Package", made], capture_output=True,
-                          text=True, timeout=60, check=True)
+    done = topiary("trace", "export", "--accumulate", "--level=Package", made, status=0)
     wanted = {(float(r["time"]), f"Package {r['object']}"): float(r["value"])
               for r in csv.DictReader(done.stdout.splitlines()) if r["metric"] == "cycles"}
 
@@ -180,8 +177,7 @@ def test_accumulated_values(made, terminal):
     screen.press("a")
     screen.wait(lambda: screen.display[0].startswith("made: cycles, /s"))
     assert shown(screen, "Package") == pytest.approx(exported(made, "Package", "cycles", TICKS - 13), rel=5e-4)
-    done = subprocess.run([TOPIARY, "trace", "replay", "-a", "--json", "--level=Package", made], capture_output=True,
-                          text=True, timeout=60, check=True)
+    done = topiary("trace", "replay", "-a", "--json", "--level=Package", made, status=0)
     for line in map(json.loads, done.stdout.splitlines()):
         for row in line["values"]:
             if row["level"] == "Package":
@@ -215,12 +211,10 @@ def test_several_metrics_in_a_box(made, terminal, tmp_path):
 
 
 def test_metrics_beside_in_lines(made):
-    done = subprocess.run([TOPIARY, "top", "--metric=cycles,memory_used", "--level=Package", made],
-                          capture_output=True, text=True, timeout=60, check=True)
+    done = topiary("top", "--metric=cycles,memory_used", "--level=Package", made, status=0)
     assert f"made: cycles, /s; memory_used, B, at {TICKS}.000 s" in done.stdout
     rows = {m[1]: number(m[2]) for m in re.finditer(r"^ *(Package \d+)\D.* (\S+)  \S+$", done.stdout, re.M)}
-    done = subprocess.run([TOPIARY, "top", "--json", "--metric=cycles,memory_used", "--level=Package", made],
-                          capture_output=True, text=True, timeout=60, check=True)
+    done = topiary("top", "--json", "--metric=cycles,memory_used", "--level=Package", made, status=0)
     line = json.loads(done.stdout)
     assert line["beside"] == [{"metric": "memory_used", "unit": "B"}]
     memory = {f"Package {v['object']}": v["beside"][0] for v in line["values"] if v["level"] == "Package"}
@@ -264,8 +258,7 @@ def test_lines_where_there_is_no_screen(made, terminal, how):
 
 
 def test_lines_in_a_pipe(made):
-    done = subprocess.run([TOPIARY, "trace", "replay", made, "--level=Package"], capture_output=True, text=True,
-                          timeout=60, check=True)
+    done = topiary("trace", "replay", made, "--level=Package", status=0)
     blocks = done.stdout.split("\n\nmade: ")
     assert len(blocks) == TICKS and done.stderr == ""
     for at in (1, 60, 61, TICKS):
@@ -276,8 +269,7 @@ def test_lines_in_a_pipe(made):
 
 
 def test_json_lines(made):
-    done = subprocess.run([TOPIARY, "trace", "replay", made, "--json", "--metric=instructions", "--level=PU"],
-                          capture_output=True, text=True, timeout=60, check=True)
+    done = topiary("trace", "replay", made, "--json", "--metric=instructions", "--level=PU", status=0)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["time"] for line in lines] == pytest.approx(list(range(1, TICKS + 1)))
     for at in (1, 61, TICKS):
@@ -298,7 +290,7 @@ def test_hostile_name_of_a_node(tmp_path, terminal):
 def test_name_that_controls_a_terminal_is_refused(tmp_path):
     path = make(tmp_path / "t", ticks=1, node="cn1\u009b31m")
     for words in (["top", path], ["trace", "summary", path], ["trace", "replay", path]):
-        done = subprocess.run([TOPIARY, *words], capture_output=True, text=True, timeout=60, check=False)
+        done = topiary(*words)
         assert (done.returncode, done.stdout, done.stderr) == \
             (1, "", f"topiary: {words[0]}: {path}: node: has control characters\n")
 
@@ -361,12 +353,9 @@ def test_trace_that_is_being_written_is_followed(counts, terminal, tmp_path):
 
 def test_live_lines(counts, tmp_path):
     """The trace that is kept has the ticks that were printed, and the command's output does not come between them."""
-    done = subprocess.run([TOPIARY, "top", "--json", "--hz=20", "--output", tmp_path / "trace", "sh", "-c",
-                           "sleep 1; echo out; exit 3"],
-                          capture_output=True, text=True, timeout=60, check=False)
+    done = topiary("top", "--json", "--hz=20", "--output", tmp_path / "trace", "sh", "-c", "sleep 1; echo out; exit 3")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    summary = subprocess.run([TOPIARY, "trace", "summary", tmp_path / "trace", "--json"], capture_output=True,
-                             text=True, timeout=60, check=True)
+    summary = topiary("trace", "summary", tmp_path / "trace", "--json", status=0)
     assert {line["unit"] for line in lines} == {"%"}
     assert all(v["value"] is None or 0 <= v["value"] < 110 for line in lines for v in line["values"])
     assert (done.returncode == 3 and done.stderr.startswith("out\n")
@@ -421,7 +410,6 @@ def test_time_from_event_to_screen(counts):
 ])
 def test_bad_input(made, tmp_path, args, status, why):
     (tmp_path / "none").write_text("none\n")
-    done = subprocess.run([TOPIARY, "top", *(a.format(made=made) for a in args)], cwd=tmp_path, capture_output=True,
-                          text=True, timeout=60, check=False)
+    done = topiary("top", *(a.format(made=made) for a in args), cwd=tmp_path)
     assert done.returncode == status and why in done.stderr, done.stderr
     assert done.stdout == "" and done.stderr.count("\n") <= 2

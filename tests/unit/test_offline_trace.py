@@ -8,6 +8,7 @@ import struct
 import subprocess
 
 import pytest
+from rig.command import run, topiary
 from rig.machines import machines
 from rig.paths import BUILD, CACHE
 from rig.shown import number
@@ -18,8 +19,7 @@ PAPER = ("CYC_per_INS {PU, PAPI_TOT_CYC/PAPI_TOT_INS}\nPER_CORE_L3_MISS {Core, P
 
 
 def trace(*args, **how):
-    return subprocess.run([BUILD / "topiary", "trace", *map(str, args)], capture_output=True, text=True, timeout=120,
-                          check=False, **how)
+    return topiary("trace", *args, **how)
 
 
 def printed(*args, **how):
@@ -36,8 +36,7 @@ def rows(*args):
 def fixture_made(tmp_path_factory):
     """Two packages of 8 PUs; the sums of what was recorded."""
     path = tmp_path_factory.mktemp("trace") / "made.trace"
-    done = subprocess.run([BUILD / "tests" / "trace_make", path, "Package:2 [numa] L3:2 Core:2 PU:2", str(TICKS)],
-                          capture_output=True, text=True, timeout=120, check=True)
+    done = run(BUILD / "tests" / "trace_make", path, "Package:2 [numa] L3:2 Core:2 PU:2", TICKS, status=0)
     return path, dict(zip(("cycles", "l3_misses"), map(int, done.stdout.split())))
 
 
@@ -105,8 +104,7 @@ def test_tree_of_a_formula(made, paper):
 
 @pytest.mark.parametrize("name", machines())
 def test_trees_of_real_machines(name, tmp_path):
-    done = subprocess.run([BUILD / "tests" / "trace_make", tmp_path / "trace", CACHE / "machines" / f"{name}.xml", "3"],
-                          capture_output=True, text=True, timeout=120, check=True)
+    done = run(BUILD / "tests" / "trace_make", tmp_path / "trace", CACHE / "machines" / f"{name}.xml", "3", status=0)
     for level in ("Machine", "Core", "PU"):
         found = json.loads(printed("summary", tmp_path / "trace", "--level", level, "--json"))["metrics"]
         assert sum(m["total"] for m in found if m["metric"] == "cycles") == int(done.stdout.split()[0])
@@ -164,7 +162,7 @@ def test_csv_and_json_say_the_same(made):
 def test_paje_is_read_by_pj_dump(made, paper, tmp_path):
     path = tmp_path / "made.paje"
     path.write_text(printed("export", made[0], "--paje", "--formulas", paper))
-    done = subprocess.run(["pj_dump", path], capture_output=True, text=True, timeout=120, check=False)
+    done = run("pj_dump", path)
     assert (done.returncode, done.stderr) == (0, "")
     lines = [[word.strip() for word in line.split(",")] for line in done.stdout.splitlines()]
     assert {line[6] for line in lines if line[0] == "Container"} >= {"made", "PU 0", "PU 15", "Core 7", "NUMANode 1"}
@@ -302,8 +300,7 @@ def test_a_full_disk_is_reported(made, form):
 def test_output_that_cannot_be_written_is_an_error(made, words, redirection, why):
     """Of each command, once; one that writes nothing needs no standard output."""
     files = [made[0]] if words[0] == "trace" and "--help" not in words else []
-    done = subprocess.run(["sh", "-c", f'exec "$@" {redirection}', "sh", BUILD / "topiary", *words, *files],
-                          capture_output=True, text=True, timeout=60, check=False)
+    done = run("sh", "-c", f'exec "$@" {redirection}', "sh", BUILD / "topiary", *words, *files)
     assert done.returncode == (why is not None), done.stderr
     assert not why or (done.stderr.endswith(why) and done.stderr.count("\n") == 1)
 

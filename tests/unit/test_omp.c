@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <hwloc.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "bind/vars.h"
 #include "table.h"
+#include "topology.h"
 
 /* A task's environment: what the user has, and what was set, in order. */
 struct env {
@@ -71,16 +70,11 @@ TEST(exports_what_fits)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct env env = { rows[i].user, "" };
 		struct bind_vars v = { env_has, env_set, &env };
-		hwloc_bitmap_t pus = hwloc_bitmap_alloc();
+		hwloc_bitmap_t pus = bitmap_of(rows[i].pus);
 		struct omp_task task = { pus, rows[i].cpus, rows[i].sharers };
-		hwloc_topology_t t;
-		struct err e = {""};
+		hwloc_topology_t t = synthetic_load(rows[i].machine);
 
-		assert_int_equal(hwloc_topology_init(&t), 0);
-		assert_int_equal(hwloc_topology_set_synthetic(t, rows[i].machine), 0);
-		assert_int_equal(hwloc_topology_load(t), 0);
-		assert_int_equal(hwloc_bitmap_list_sscanf(pus, rows[i].pus), 0);
-		assert_int_equal(omp_export(t, rows[i].form, &task, &v, &e), 0);
+		assert_int_equal(omp_export(t, rows[i].form, &task, &v, &err), 0);
 		if (strcmp(env.set, rows[i].set))
 			fail_msg("%s of %s, %u CPUs: '%s', not '%s'", rows[i].pus, rows[i].machine, rows[i].cpus,
 				 env.set, rows[i].set);

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "table.h"
 #include "delta/pack.h"
 
@@ -35,13 +31,10 @@ static size_t comes_back(const struct buf *base, const struct buf *doc)
 	size_t from_len = base ? base->len : 0, len;
 	struct buf back;
 	struct pack p;
-	struct err e;
 
-	if (pack_make(from, from_len, doc->data, doc->len, &p, &e))
-		fail_msg("%s", e.text);
+	assert_ok(pack_make(from, from_len, doc->data, doc->len, &p, &err));
 	assert_int_equal(p.kind, base ? PACK_PATCH : PACK_BASE);
-	if (pack_open(p.kind, p.bytes.data, p.bytes.len, from, from_len, doc->len, &back, &e))
-		fail_msg("%s", e.text);
+	assert_ok(pack_open(p.kind, p.bytes.data, p.bytes.len, from, from_len, doc->len, &back, &err));
 	assert_int_equal(back.len, doc->len);
 	assert_memory_equal(back.data, doc->data, doc->len);
 	len = p.bytes.len;
@@ -99,18 +92,17 @@ static void opens_right_or_not(const struct pack *p, const struct buf *base, con
 static void spoil(const struct pack *p, const struct buf *base, const struct buf *doc)
 {
 	struct buf out;
-	struct err e;
 
 	for (size_t n = 0; n < p->bytes.len; n++)
-		if (!pack_open(p->kind, p->bytes.data, n, base->data, base->len, MAX, &out, &e))
+		if (!pack_open(p->kind, p->bytes.data, n, base->data, base->len, MAX, &out, &err))
 			fail_msg("kind %d: opened %zu of %zu bytes", p->kind, n, p->bytes.len);
 	for (size_t bit = 0; bit < 8 * p->bytes.len; bit++) {
 		p->bytes.data[bit / 8] ^= 1 << bit % 8;
 		opens_right_or_not(p, base, doc);
 		p->bytes.data[bit / 8] ^= 1 << bit % 8;
 	}
-	assert_int_equal(pack_open(p->kind, p->bytes.data, p->bytes.len, base->data, base->len, doc->len - 1, &out, &e),
-			 -1);
+	assert_int_equal(pack_open(p->kind, p->bytes.data, p->bytes.len, base->data, base->len, doc->len - 1, &out,
+				   &err), -1);
 }
 
 TEST(refuses_spoiled_packs)
@@ -126,17 +118,16 @@ TEST(refuses_spoiled_packs)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		const struct buf *from = rows[i].base ? rows[i].base : &base;
 		struct pack p;
-		struct err e;
 
 		assert_int_equal(pack_make(rows[i].base ? from->data : NULL, from->len, rows[i].doc->data,
-					   rows[i].doc->len, &p, &e),
+					   rows[i].doc->len, &p, &err),
 				 0);
 		assert_int_equal(p.kind, rows[i].kind);
 		spoil(&p, from, rows[i].doc);
 		if (rows[i].base) {
 			opens_right_or_not(&p, &other, rows[i].doc);
-			assert_int_equal(pack_open(p.kind, p.bytes.data, p.bytes.len, "", 0, MAX, &out, &e), -1);
-			assert_int_equal(pack_open(p.kind, p.bytes.data, p.bytes.len, NULL, 0, MAX, &out, &e), -1);
+			assert_int_equal(pack_open(p.kind, p.bytes.data, p.bytes.len, "", 0, MAX, &out, &err), -1);
+			assert_int_equal(pack_open(p.kind, p.bytes.data, p.bytes.len, NULL, 0, MAX, &out, &err), -1);
 		}
 		buf_free(&p.bytes);
 	}
@@ -159,10 +150,9 @@ static void zip_refuses(const struct buf *zip, size_t max, const char *says)
 TEST(zips)
 {
 	struct buf doc = node(1, 400), zip, back, junk = text("<topology/>"), twice = {0};
-	struct err e;
 
-	assert_int_equal(zip_make(doc.data, doc.len, &zip, &e), 0);
-	assert_int_equal(zip_open(zip.data, zip.len, doc.len, &back, &e), 0);
+	assert_int_equal(zip_make(doc.data, doc.len, &zip, &err), 0);
+	assert_int_equal(zip_open(zip.data, zip.len, doc.len, &back, &err), 0);
 	assert_int_equal(back.len, doc.len);
 	assert_memory_equal(back.data, doc.data, doc.len);
 	zip_refuses(&zip, doc.len - 1, "allowed");
@@ -171,7 +161,7 @@ TEST(zips)
 	buf_add(&twice, zip.data, zip.len);
 	zip_refuses(&twice, MAX, "after the frame");
 	for (zip.len--; zip.len; zip.len--)
-		assert_int_equal(zip_open(zip.data, zip.len, MAX, &back, &e), -1);
+		assert_int_equal(zip_open(zip.data, zip.len, MAX, &back, &err), -1);
 	buf_free(&doc);
 	buf_free(&zip);
 	buf_free(&back);
@@ -184,10 +174,9 @@ TEST(survives_bombs)
 {
 	char *zeros = calloc(8, 1 << 20);
 	struct buf zip;
-	struct err e;
 
 	assert_non_null(zeros);
-	assert_int_equal(zip_make(zeros, 8 << 20, &zip, &e), 0);
+	assert_int_equal(zip_make(zeros, 8 << 20, &zip, &err), 0);
 	assert_true(zip.len < 4096);
 	zip_refuses(&zip, MAX, "allowed");
 	free(zeros);

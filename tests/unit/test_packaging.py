@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import pytest
+from rig.command import run
 from rig.paths import BUILD, ROOT
 
 
@@ -44,9 +45,8 @@ def test_documents_are_installed_under_their_names(tmp_path):
 
 
 def test_flags_of_packages_reach_every_object():
-    made = subprocess.run(["make", "-nB", "V=1", "BUILD=x", "CPPFLAGS=-DOF_CPPFLAGS", "CFLAGS=-DOF_CFLAGS",
-                           "x/topiary-monitor", "x/libtopiary-capture.so"], cwd=ROOT, capture_output=True, text=True,
-                          check=True, timeout=60).stdout.replace("\\\n", "")
+    made = run("make", "-nB", "V=1", "BUILD=x", "CPPFLAGS=-DOF_CPPFLAGS", "CFLAGS=-DOF_CFLAGS", "x/topiary-monitor",
+               "x/libtopiary-capture.so", status=0, cwd=ROOT).stdout.replace("\\\n", "")
     compiled = [line for line in made.split("\n") if " -std=gnu11 " in line]
     assert len(compiled) > 20 and [line for line in compiled if "libtopiary-capture.so" in line]
     assert not [line for line in compiled if "-DOF_CPPFLAGS" not in line or "-DOF_CFLAGS" not in line]
@@ -54,7 +54,7 @@ def test_flags_of_packages_reach_every_object():
 
 def test_programs_bind_now_and_plugins_lazily():
     def binds_now(path):
-        return "NOW" in subprocess.run(["readelf", "-dW", path], capture_output=True, text=True, check=True).stdout
+        return "NOW" in run("readelf", "-dW", path, status=0).stdout
     assert {name for name in ("topiary", "topiaryd", "topiary-agent", "topiary-monitor")
             if not binds_now(BUILD / name)} == set()
     assert not [path for path in (BUILD / "slurm").glob("*.so") if binds_now(path)]
@@ -88,8 +88,7 @@ def test_container_has_the_step_directory(hook, tmp_path):
         source, target = line.split()[:2]
         script += f"mkdir -p {root}{target}\nmount --bind {source} {root}{target}\n"
     script += f"exec chroot {root} cat {step}/topology.xml"
-    done = subprocess.run(["unshare", "-m", "sh", "-ec", script], env=env, capture_output=True, text=True, timeout=60,
-                          check=False)
+    done = run("unshare", "-m", "sh", "-ec", script, env=env)
     assert done.stdout == "<topology/>" if hook else f"{step}/topology.xml: No such file" in done.stderr, done
 
 
@@ -101,6 +100,5 @@ def test_plugins_stay_while_a_configless_host_names_them(line, stays, tmp_path):
     script.write_text((ROOT / "packaging/debian/topiary-slurm.prerm").read_text().replace("#DEBHELPER#", ""))
     command = ("mount -t tmpfs none /run; mkdir -p /run/slurm/conf; echo \"$1\" > /run/slurm/conf/plugstack.conf; "
                "exec sh \"$2\" remove")
-    done = subprocess.run(["unshare", "-m", "sh", "-ec", command, "sh", line, script], capture_output=True, text=True,
-                          timeout=60, check=False)
+    done = run("unshare", "-m", "sh", "-ec", command, "sh", line, script)
     assert done.returncode == stays and ("/run/slurm/conf/plugstack.conf still names it" in done.stderr) == stays, done

@@ -8,19 +8,15 @@
 #include <jansson.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "../../registry/ingest/validate.h"
 #include "../../registry/ingest/parser.h"
 #include "../../registry/ingest/worker.h"
 #include "table.h"
+#include "topology.h"
 #include "hwxml/canon.h"
 #include "hwcmp/compare.h"
 #include "shape/shape.h"
@@ -33,19 +29,11 @@ static struct parser *parser;
 
 static struct buf document(const char *synthetic)
 {
-	hwloc_topology_t t;
-	struct buf xml = {0};
-	char *bytes;
-	int len;
+	hwloc_topology_t t = topology_of_synthetic(synthetic);
+	struct buf xml;
 
-	assert_int_equal(hwloc_topology_init(&t), 0);
-	hwloc_topology_set_all_types_filter(t, HWLOC_TYPE_FILTER_KEEP_ALL);
-	assert_int_equal(hwloc_topology_set_synthetic(t, synthetic), 0);
-	assert_int_equal(hwloc_topology_load(t), 0);
 	hwloc_obj_add_info(hwloc_get_root_obj(t), "HostName", "alpha");
-	assert_int_equal(hwloc_topology_export_xmlbuffer(t, &bytes, &len, 0), 0);
-	buf_add(&xml, bytes, len - 1);
-	hwloc_free_xmlbuffer(t, bytes);
+	xml = topology_export(t);
 	hwloc_topology_destroy(t);
 	return xml;
 }
@@ -87,10 +75,8 @@ static void is_served(void)
 {
 	struct buf doc = document(SMALL);
 	struct parsed d;
-	struct err e;
 
-	if (read_it(&doc, &d, &e) != PARSER_OK)
-		fail_msg("%s", e.text);
+	assert_ok(read_it(&doc, &d, &err) != PARSER_OK);
 	parsed_free(&d);
 	buf_free(&doc);
 }
@@ -99,11 +85,10 @@ static void is_refused(const char *what, const struct buf *doc)
 {
 	struct buf canonical = {0};
 	struct parsed d;
-	struct err e;
 
-	if (read_it(doc, &d, &e) != PARSER_REFUSED || strncmp(e.text, "alpha: ", 7) || d.cores)
-		fail_msg("%s: not refused: %s", what, e.text);
-	if (parser_canon(parser, "alpha", doc, &canonical, &e) != PARSER_REFUSED || canonical.data)
+	if (read_it(doc, &d, &err) != PARSER_REFUSED || strncmp(err.text, "alpha: ", 7) || d.cores)
+		fail_msg("%s: not refused: %s", what, err.text);
+	if (parser_canon(parser, "alpha", doc, &canonical, &err) != PARSER_REFUSED || canonical.data)
 		fail_msg("%s: it has a canonical form", what);
 }
 
@@ -124,14 +109,13 @@ TEST(parses_documents)
 		struct buf doc = document(rows[i].synthetic);
 		struct shape *shape;
 		struct parsed d;
-		struct err e;
 
-		if (read_it(&doc, &d, &e) != PARSER_OK)
-			fail_msg("%s: %s", rows[i].synthetic, e.text);
+		if (read_it(&doc, &d, &err) != PARSER_OK)
+			fail_msg("%s: %s", rows[i].synthetic, err.text);
 		assert_int_equal(d.ncores, rows[i].cores);
 		assert_int_equal(d.npus, rows[i].pus);
 		assert_non_null(strstr(d.facts, "\tmachine\tHostName\talpha\n"));
-		shape = shape_parse(d.allocation, &e);
+		shape = shape_parse(d.allocation, &err);
 		assert_non_null(shape);
 		assert_int_equal(shape->pus, rows[i].pus);
 		shape_free(shape);
@@ -145,10 +129,9 @@ TEST(returns_the_canonical_form)
 {
 	struct buf doc = document(SMALL), got = {0};
 	struct canon c;
-	struct err e;
 
-	assert_int_equal(canon_parse(doc.data, doc.len, "x", &c, &e), 0);
-	assert_int_equal(parser_canon(parser, "alpha", &doc, &got, &e), PARSER_OK);
+	assert_int_equal(canon_parse(doc.data, doc.len, "x", &c, &err), 0);
+	assert_int_equal(parser_canon(parser, "alpha", &doc, &got, &err), PARSER_OK);
 	assert_int_equal(got.len, c.xml.len);
 	assert_string_equal(got.data, c.xml.data);
 	canon_free(&c);
@@ -174,10 +157,9 @@ TEST(returns_changes)
 		struct buf to = changed(&from, rows[i].from, rows[i].to, strlen(rows[i].to));
 		int severity = -1;
 		char *json;
-		struct err e;
 
-		if (parser_compare(parser, "alpha", &from, &to, rows[i].drift, &json, &severity, &e) != PARSER_OK)
-			fail_msg("%s: %s", rows[i].to, e.text);
+		if (parser_compare(parser, "alpha", &from, &to, rows[i].drift, &json, &severity, &err) != PARSER_OK)
+			fail_msg("%s: %s", rows[i].to, err.text);
 		assert_int_equal(severity, rows[i].severity);
 		assert_int_equal(!strcmp(json, "[]"), rows[i].empty);
 		free(json);
@@ -191,12 +173,11 @@ TEST(names_the_document_that_cannot_be_compared)
 	struct buf good = document(SMALL), bad = repeated("x", 3);
 	char *json = NULL;
 	int severity = -1;
-	struct err e;
 
-	assert_int_equal(parser_compare(parser, "alpha", &good, &bad, 0, &json, &severity, &e), PARSER_REFUSED);
-	assert_non_null(strstr(e.text, "alpha: topology.xml:1: "));
-	assert_int_equal(parser_compare(parser, "alpha", &bad, &good, 0, &json, &severity, &e), PARSER_REFUSED);
-	assert_non_null(strstr(e.text, "alpha: base.xml:1: "));
+	assert_int_equal(parser_compare(parser, "alpha", &good, &bad, 0, &json, &severity, &err), PARSER_REFUSED);
+	assert_non_null(strstr(err.text, "alpha: topology.xml:1: "));
+	assert_int_equal(parser_compare(parser, "alpha", &bad, &good, 0, &json, &severity, &err), PARSER_REFUSED);
+	assert_non_null(strstr(err.text, "alpha: base.xml:1: "));
 	assert_null(json);
 	assert_int_equal(severity, -1);
 	buf_free(&good);
@@ -330,13 +311,12 @@ TEST(survives_a_huge_attribute)
 {
 	struct buf good = document(SMALL), name = repeated("\"", 1), doc;
 	struct parsed d;
-	struct err e;
 
 	for (int i = 0; i < 1 << 20; i++)
 		put(&name, "0123456789");
 	put(&name, "\"");
 	doc = changed(&good, "\"alpha\"", name.data, name.len);
-	assert_int_not_equal(read_it(&doc, &d, &e), PARSER_FAILED);
+	assert_int_not_equal(read_it(&doc, &d, &err), PARSER_FAILED);
 	parsed_free(&d);
 	buf_free(&doc);
 	buf_free(&name);
@@ -353,15 +333,14 @@ TEST(survives_flipped_bytes)
 	for (int round = 0; round < 600; round++) {
 		struct buf doc = {0};
 		struct parsed d;
-		struct err e;
 
 		buf_add(&doc, good.data, good.len);
 		for (long flips = 1 + random() % 4; flips; flips--)
 			doc.data[random() % doc.len] ^= 1 << random() % 8;
-		enum parser_result rc = read_it(&doc, &d, &e);
+		enum parser_result rc = read_it(&doc, &d, &err);
 
 		if (rc == PARSER_FAILED)
-			fail_msg("round %d: %s", round, e.text);
+			fail_msg("round %d: %s", round, err.text);
 		results[rc]++;
 		parsed_free(&d);
 		buf_free(&doc);
@@ -489,12 +468,11 @@ TEST(reports_a_missing_parent)
 	struct buf doc = document(SMALL);
 	struct parser *own, *other = parser;
 	struct parsed d;
-	struct err e;
 
-	assert_non_null(own = parser_start(&e));
+	assert_non_null(own = parser_start(&err));
 	kill(parser_pid(own), SIGKILL);
 	parser = own;
-	assert_int_equal(read_it(&doc, &d, &e), PARSER_FAILED);
+	assert_int_equal(read_it(&doc, &d, &err), PARSER_FAILED);
 	parser = other;
 	parser_stop(own);
 	parser_stop(NULL);
@@ -684,12 +662,11 @@ TEST(sandbox_allows_nothing_else)
 		{ try_endless_work, SIGXCPU, SIGALRM },
 	};
 	struct sandbox s;
-	struct err e;
 
 #ifdef __SANITIZE_ADDRESS__
 	skip();	/* its own calls at a process's end are among the forbidden ones */
 #endif
-	assert_int_equal(sandbox_make(&s, &e), 0);
+	assert_int_equal(sandbox_make(&s, &err), 0);
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		int status;
 		pid_t pid = fork();
@@ -703,19 +680,14 @@ TEST(sandbox_allows_nothing_else)
 	sandbox_free(&s);
 }
 
-static int begin(void **state)
+FIXTURE(begin)
 {
-	struct err e;
-
-	(void)state;
-	if (!(parser = parser_start(&e)))
-		fail_msg("%s", e.text);
+	assert_made(parser = parser_start(&err));
 	return 0;
 }
 
-static int end(void **state)
+FIXTURE(end)
 {
-	(void)state;
 	parser_stop(parser);
 	return 0;
 }

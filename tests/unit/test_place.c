@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <glob.h>
 #include <hwloc.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "bind/place.h"
 #include "table.h"
@@ -157,8 +152,6 @@ TEST(places_by_rule)
 	}
 }
 
-#define CORPUS "src/hwloc-*/tests/hwloc/xml/"
-
 /*
  * Beside mpibind (LLNL, v0.23.1 of 2025, mpibind_set_gpu_optim(0), hwloc 2.9.0), which gave the second list of masks
  * for the same machine; SAME: as ours; CRASHES: it ended by SIGSEGV.
@@ -286,28 +279,12 @@ static const struct beside {
 	{ CORPUS "fakeheterodistances.xml", NULL, 3, 0, "0,6,12;18,24,30;36,42", SAME },
 };
 
-static void find(const char *file, char *path, size_t size)
-{
-	const char *cache = getenv("TOPIARY_CACHE");
-	glob_t found;
-
-	snprintf(path, size, "%s/%s", cache ? cache : ".cache", file);
-	if (glob(path, 0, NULL, &found)) {
-		print_message("no %s: packaging/setup brings it\n", path);
-		skip();
-	}
-	snprintf(path, size, "%s", found.gl_pathv[0]);
-	globfree(&found);
-}
-
 TEST(places_beside_mpibind)
 {
 	for (const struct beside *b = beside; b < beside + ROWS(beside); b++) {
-		char path[4096], told[4096];
-		hwloc_topology_t t;
+		hwloc_topology_t t = load(NULL, *cached(b->xml), b->cpus);
+		char told[4096];
 
-		find(b->xml, path, sizeof(path));
-		t = load(NULL, path, b->cpus);
 		placed(t, "mem", b->ntasks, b->each, told, sizeof(told));
 		if (strcmp(told, b->ours))
 			fail_msg("%s of %s, %u tasks of %u:\n  %s, not\n  %s", b->cpus ? b->cpus : "all", b->xml,
@@ -388,12 +365,11 @@ TEST(places_anything)
 		unsigned ntasks = 1 + chance(40), cpus = 1 + chance(6);
 		hwloc_bitmap_t *masks = masks_new(ntasks), *again = masks_new(ntasks);
 		const char *way = how[chance(ROWS(how))], *what;
-		struct err e = {""};
 		char name[256];
 		hwloc_topology_t t = any_machine(name, sizeof(name));
 
-		assert_int_equal(place(t, way, ntasks, cpus, masks, &e), 0);
-		assert_int_equal(place(t, way, ntasks, cpus, again, &e), 0);
+		assert_int_equal(place(t, way, ntasks, cpus, masks, &err), 0);
+		assert_int_equal(place(t, way, ntasks, cpus, again, &err), 0);
 		if ((what = broken(t, masks, ntasks, cpus)) ||
 		    (what = equal(masks, again, ntasks) ? NULL : "it is not the same again"))
 			fail_msg("round %u, %s, %s, %u tasks of %u: %s", round, name, way, ntasks, cpus, what);

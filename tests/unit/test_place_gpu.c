@@ -2,14 +2,12 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <dlfcn.h>
 #include <limits.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "bind/gpu.h"
 #include "hwview/machine.h"
 #include "table.h"
+#include "topology.h"
 
 /*
  * Machines with GPUs: packages, NUMA nodes and cores, and the NUMA node (hwloc's logical index) that each GPU is at.
@@ -50,14 +48,6 @@ struct trial_node {
 	unsigned cost[MAX][MAX];	/* [domain][gpu]: 0 local, 3 in the package, 4 elsewhere */
 };
 
-static hwloc_topology_t load(const char *synthetic)
-{
-	hwloc_topology_t t;
-
-	assert_false(hwloc_topology_init(&t) || hwloc_topology_set_synthetic(t, synthetic) || hwloc_topology_load(t));
-	return t;
-}
-
 static unsigned package_of(hwloc_topology_t t, hwloc_obj_t numa)
 {
 	return hwloc_get_ancestor_obj_by_type(t, HWLOC_OBJ_PACKAGE, numa)->logical_index;
@@ -89,7 +79,8 @@ static void node_make(struct trial_node *n, const struct machine *m, unsigned ng
 	hwloc_bitmap_t keep = hwloc_bitmap_alloc();
 	hwloc_obj_t core = NULL;
 
-	*n = (struct trial_node){ .node = load(m->synthetic), .step = load(m->synthetic), .ngpus = ngpus };
+	*n = (struct trial_node){ .node = synthetic_load(m->synthetic), .step = synthetic_load(m->synthetic),
+				  .ngpus = ngpus };
 	while ((core = hwloc_get_next_obj_by_type(n->node, HWLOC_OBJ_CORE, core)))
 		if (!core->logical_index || (unsigned) (lrand48() % 100) < parts)
 			hwloc_bitmap_or(keep, keep, core->cpuset);
@@ -259,15 +250,14 @@ static void compare(const struct machine *m, const struct trial_node *n, unsigne
 	unsigned least = least_sum(n, ntasks, cpus ? cpus : 1), sum, within = 0;
 	hwloc_bitmap_t masks[MAX];
 	uint64_t gpus[MAX];
-	struct err e;
 
 	/* A task alone has cores near each of its GPUs, not the nearest to all: a_task_alone_is_near_all_its_gpus. */
 	if (least == UINT_MAX || ntasks == 1)
 		return;
 	for (unsigned t = 0; t < ntasks; t++)
 		masks[t] = hwloc_bitmap_alloc();
-	if (gpu_place(&how, masks, gpus, &e))
-		fail_msg("%s: %s", m->name, e.text);
+	if (gpu_place(&how, masks, gpus, &err))
+		fail_msg("%s: %s", m->name, err.text);
 	sum = sum_of(n, ntasks, cpus ? cpus : 1, masks, gpus);
 	for (unsigned t = 0; t < ntasks; t++)
 		within += is_within(n, masks[t]);
@@ -291,7 +281,7 @@ static unsigned gpus_of(const struct machine *m)
 
 static void compare_steps(unsigned parts)
 {
-	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++)
+	for (size_t i = 0; i < ROWS(machines); i++)
 		for (unsigned ngpus = 1; ngpus <= gpus_of(&machines[i]); ngpus++)
 			for (unsigned ntasks = 1; ntasks <= 8; ntasks *= 2) {
 				struct trial_node n;
@@ -342,9 +332,8 @@ struct choice {
 static bool choose_topiary(struct choice *c)
 {
 	struct gpu_places how = { c->n->step, c->n->node, c->n->near, c->n->ngpus, c->ntasks, 0, NULL, false };
-	struct err e;
 
-	return !gpu_place(&how, c->masks, c->gpus, &e);
+	return !gpu_place(&how, c->masks, c->gpus, &err);
 }
 
 static hwloc_obj_t free_core(struct choice *c, unsigned at, hwloc_const_bitmap_t taken)
@@ -418,7 +407,7 @@ static bool mpibind_open(void)
 
 	if (path && !library)
 		fail_msg("%s", dlerror());
-	for (size_t i = 0; library && i < sizeof(calls) / sizeof(calls[0]); i++) {
+	for (size_t i = 0; library && i < ROWS(calls); i++) {
 		void *found = dlsym(library, calls[i].name);
 
 		assert_non_null(found);
@@ -513,7 +502,7 @@ static const struct chooser {
 	{ "Slurm, block:block", choose_block, false },
 };
 
-enum { CHOOSERS = sizeof(choosers) / sizeof(choosers[0]) };
+enum { CHOOSERS = ROWS(choosers) };
 
 /* What a task with so many GPUs has at best: those at one NUMA node, or in its package, are the nearest. */
 static unsigned least_alone(const struct trial_node *n, unsigned gpus)
@@ -608,8 +597,8 @@ TEST(tasks_are_as_near_as_can_be_beside_others)
 	for (unsigned i = 0; i < CHOOSERS; i++)
 		print_message(" %s |", choosers[i].name);
 	print_message("\n");
-	for (size_t k = 0; k <= sizeof(machines) / sizeof(machines[0]); k++) {
-		bool last = k == sizeof(machines) / sizeof(machines[0]);
+	for (size_t k = 0; k <= ROWS(machines); k++) {
+		bool last = k == ROWS(machines);
 		unsigned near[CHOOSERS] = {0}, n = last ? tasks : try_machine(&machines[k], has_mpibind, near);
 
 		print_message("| %s | %u |", last ? "all" : machines[k].name, n);
@@ -634,13 +623,12 @@ TEST(ranks_follow_the_order_of_the_gpus)
 	struct trial_node n;
 	hwloc_bitmap_t masks[8];
 	uint64_t gpus[8];
-	struct err e;
 
 	node_make(&n, &machines[3], 8, 100);
 	for (unsigned t = 0; t < 8; t++)
 		masks[t] = hwloc_bitmap_alloc();
 	assert_int_equal(gpu_place(&(struct gpu_places){ n.step, n.node, n.near, 8, 8, 0, NULL, false }, masks, gpus,
-				   &e), 0);
+				   &err), 0);
 	for (unsigned t = 0; t < 8; t++) {
 		hwloc_obj_t core = hwloc_get_obj_inside_cpuset_by_type(n.step, masks[t], HWLOC_OBJ_CORE, 0);
 
@@ -660,13 +648,12 @@ TEST(cores_follow_the_gpus_that_are_fixed)
 	struct trial_node n;
 	hwloc_bitmap_t masks[4];
 	uint64_t gpus[4];
-	struct err e;
 
 	node_make(&n, &machines[3], 8, 100);
 	for (unsigned t = 0; t < 4; t++)
 		masks[t] = hwloc_bitmap_alloc();
 	assert_int_equal(gpu_place(&(struct gpu_places){ n.step, n.node, n.near, 8, 4, 4, fixed, false }, masks, gpus,
-				   &e), 0);
+				   &err), 0);
 	for (unsigned t = 0; t < 4; t++) {
 		assert_int_equal(gpus[t], fixed[t]);
 		assert_true(hwloc_bitmap_isincluded(masks[t], n.domain[at[t]]));
@@ -690,15 +677,14 @@ TEST(a_task_alone_is_near_all_its_gpus)
 	static const struct machine four = { "four", "Package:4 [numa] Core:2 PU:2", { 0, 1, 2, 3, -1 } };
 	struct trial_node n;
 	uint64_t gpus;
-	struct err e;
 
 	node_make(&n, &four, 4, 100);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < ROWS(rows); i++) {
 		hwloc_bitmap_t mask = hwloc_bitmap_alloc();
 		char told[64];
 		struct gpu_places how = { n.step, n.node, n.near, 4, 1, rows[i].cpus, rows[i].fixed, false };
 
-		assert_int_equal(gpu_place(&how, &mask, &gpus, &e), 0);
+		assert_int_equal(gpu_place(&how, &mask, &gpus, &err), 0);
 		hwloc_bitmap_list_snprintf(told, sizeof(told), mask);
 		assert_string_equal(told, rows[i].mask);
 		assert_true(gpus == (rows[i].fixed ? *rows[i].fixed : 15));
@@ -713,13 +699,12 @@ TEST(more_tasks_than_cores_share_them)
 	hwloc_bitmap_t masks[16];
 	unsigned tasks_of[2] = {0};
 	uint64_t gpus[16];
-	struct err e;
 
 	node_make(&n, &(struct machine){ "small", "Package:2 [numa] Core:2 PU:1", { 0, 1, -1 } }, 2, 100);
 	for (unsigned t = 0; t < 16; t++)
 		masks[t] = hwloc_bitmap_alloc();
 	assert_int_equal(gpu_place(&(struct gpu_places){ n.step, n.node, n.near, 2, 16, 1, NULL, false }, masks, gpus,
-				   &e), 0);
+				   &err), 0);
 	for (unsigned t = 0; t < 16; t++) {
 		assert_false(hwloc_bitmap_iszero(masks[t]));
 		tasks_of[gpus[t] >> 1]++;

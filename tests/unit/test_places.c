@@ -208,12 +208,11 @@ TEST(sets_costs)
 					   "l3=5,node=1.5.2", "node=nan", "node=0x5", "node=.", "0-1=1,0-2=1", "0-0=1",
 					   "0-64=1", "0-1=" };
 	struct places *p = places_new();
-	struct err e;
 
-	assert_int_equal(places_costs(p, "node=7,L3=1000000", &e), 0);
+	assert_int_equal(places_costs(p, "node=7,L3=1000000", &err), 0);
 	for (size_t i = 0; i < ROWS(bad); i++)
-		if (!places_costs(p, bad[i], &e) || strncmp(e.text, "costs: ", 7))
-			fail_msg("%s: %s", bad[i], e.text);
+		if (!places_costs(p, bad[i], &err) || strncmp(err.text, "costs: ", 7))
+			fail_msg("%s: %s", bad[i], err.text);
 	assert_int_equal(p->cost[LEVEL_NODE], 7);
 	assert_int_equal(p->cost[LEVEL_L3], 1000000);
 	assert_int_equal(p->cost[LEVEL_L2], 4);
@@ -249,13 +248,12 @@ TEST(costs_of_numa_nodes)
 	};
 	struct places *p;
 	struct shape *s;
-	struct err e;
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		double cost = -1, back = -1;
 
 		p = places_new();
-		assert_int_equal(places_costs(p, rows[i].costs, &e), 0);
+		assert_int_equal(places_costs(p, rows[i].costs, &err), 0);
 		add(p, "x", rows[i].shape, NULL, 1);
 		for (unsigned a = 0; a < p->nplaces; a++)
 			for (unsigned b = 0; b < p->nplaces; b++)
@@ -269,12 +267,12 @@ TEST(costs_of_numa_nodes)
 	}
 	/* Another node of the job without them, and one with other NUMA nodes. */
 	p = places_new();
-	assert_int_equal(places_costs(p, "node=100,0-1=31", &e), 0);
+	assert_int_equal(places_costs(p, "node=100,0-1=31", &err), 0);
 	add(p, "x", shape, NULL, 1);
-	assert_non_null(s = shape_parse(halves, &e));
-	assert_int_equal(places_add(p, "y", s, "0-7", 1, &e), -1);
-	assert_non_null(strstr(e.text, "y: costs between 2 NUMA nodes, but cores of the node are in 4"));
-	assert_int_equal(places_costs(p, "package=20", &e), 0);
+	assert_non_null(s = shape_parse(halves, &err));
+	assert_int_equal(places_add(p, "y", s, "0-7", 1, &err), -1);
+	assert_non_null(strstr(err.text, "y: costs between 2 NUMA nodes, but cores of the node are in 4"));
+	assert_int_equal(places_costs(p, "package=20", &err), 0);
 	add(p, "z", shape, NULL, 1);
 	assert_true(places_distance(p, 0, 8) == 31 && places_distance(p, 16, 24) == 20);
 	assert_true(places_distance(p, 0, 16) == 100);
@@ -320,15 +318,14 @@ TEST(joins_networks_and_shapes)
 	struct hierarchy *h = network_of("tree 2 2 300 2 150 2 0 1\nnode b tree 1 1 1 -1\nnode a tree 1 1 1 -1\n");
 	struct places *p = places_new();
 	struct shape *s = shape_parse("Package:2 Core:1", NULL);
-	struct err e;
 
 	p->network = h;
 	add(p, "a", "Package:2 Core:2", NULL, 1);
 	add(p, "b", "Core:1", NULL, 1);
 	assert_true(places_distance(p, 0, 1) == 2 && places_distance(p, 0, 2) == 20);
 	assert_true(places_distance(p, 0, 4) == 150);
-	assert_int_equal(places_add(p, "c", s, "0", 1, &e), -1);
-	assert_string_equal(e.text, "c: this node is not in the network");
+	assert_int_equal(places_add(p, "c", s, "0", 1, &err), -1);
+	assert_string_equal(err.text, "c: this node is not in the network");
 	shape_free(s);
 	places_free(p);
 	hierarchy_free(h);
@@ -367,14 +364,13 @@ TEST(uses_given_distances)
 {
 	struct matrix *m = matrix_of("0 1 2\n3 0 5\n2 5 0\n"), *other = matrix_of("0 1\n1 0\n");
 	struct places *p = places_of(3, "Core:1", NULL);
-	struct err e;
 
-	assert_int_equal(places_distances(p, m, &e), 0);
+	assert_int_equal(places_distances(p, m, &err), 0);
 	assert_true(places_distance(p, 0, 1) == 2 && places_distance(p, 1, 0) == 2);
 	assert_true(places_distance(p, 2, 0) == 2 && places_distance(p, 1, 2) == 5 && places_distance(p, 1, 1) == 0);
-	assert_int_equal(places_distances(p, other, &e), -1);
-	assert_string_equal(e.text, "the matrix of distances has 2 places, but the job has 3");
-	assert_int_equal(places_fit(p, (unsigned[]){ 1, 0, 1 }, FILL_AUTO, &e), 0);
+	assert_int_equal(places_distances(p, other, &err), -1);
+	assert_string_equal(err.text, "the matrix of distances has 2 places, but the job has 3");
+	assert_int_equal(places_fit(p, (unsigned[]){ 1, 0, 1 }, FILL_AUTO, &err), 0);
 	assert_true(places_distance(p, 0, 1) == 2);
 	matrix_free(m);
 	matrix_free(other);
@@ -413,7 +409,6 @@ TEST(fills_as_requested)
 		{ FILL_SPREAD, 3, "0 a 0\n1 b 0\n2 c 0\n" },
 		{ FILL_SPREAD, 6, "0 a 0\n1 a 2\n2 b 0\n3 b 4\n4 c 0\n5 c 4\n" },
 	};
-	struct err e;
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct places *p = places_new();
@@ -422,9 +417,9 @@ TEST(fills_as_requested)
 		add(p, "a", "Package:2 Core:2", NULL, 1);
 		add(p, "b", "Package:2 Core:4", NULL, 1);
 		add(p, "c", "Package:2 Core:4", NULL, 1);
-		assert_int_equal(places_fill(p, rows[i].ranks, FILL_AUTO, &e), 0);
+		assert_int_equal(places_fill(p, rows[i].ranks, FILL_AUTO, &err), 0);
 		assert_int_equal(p->nplaces, 20);
-		assert_int_equal(places_fill(p, rows[i].ranks, rows[i].fill, &e), 0);
+		assert_int_equal(places_fill(p, rows[i].ranks, rows[i].fill, &err), 0);
 		text = told(p);
 		assert_string_equal(text.data, rows[i].told);
 		buf_free(&text);

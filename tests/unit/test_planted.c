@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <errno.h>
-#include <string.h>
 
 #include "monitor/events.h"
 #include "monitor/source.h"

@@ -10,12 +10,9 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <sched.h>
-#include <stdarg.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "monitor/counters.h"
@@ -99,11 +96,9 @@ struct counting {
 static bool counting_open(struct counting *x, const char *sets, unsigned other)
 {
 	struct buf why = {0};
-	struct err e;
 
 	*x = (struct counting){ .cpus = { sched_getcpu(), other } };
-	if (counters_pu_open(&x->c, sets, x->cpus, other == x->cpus[0] ? 1 : 2, &why, &e))
-		fail_msg("%s", e.text);
+	assert_ok(counters_pu_open(&x->c, sets, x->cpus, other == x->cpus[0] ? 1 : 2, &why, &err));
 	buf_free(&why);
 	x->last = clock_nanoseconds(CLOCK_MONOTONIC);
 	return x->c.nevents > 1;

@@ -99,10 +99,9 @@ TEST(writes_what_launchers_read)
 		unsigned place[8];
 		struct mapping m = { .ranks = rows[i].n, .place = memcpy(place, rows[i].place, sizeof(place)) };
 		struct buf file = {0}, env = {0};
-		struct err e = {""};
 
-		check(&rows[i], rankfile_write(rows[i].format, p, &m, &file, &e), &file, rows[i].file, &e);
-		check(&rows[i], rankfile_env(rows[i].format, p, &m, "/f", &env, &e), &env, rows[i].env, &e);
+		check(&rows[i], rankfile_write(rows[i].format, p, &m, &file, &err), &file, rows[i].file, &err);
+		check(&rows[i], rankfile_env(rows[i].format, p, &m, "/f", &env, &err), &env, rows[i].env, &err);
 		buf_free(&file);
 		buf_free(&env);
 		places_free(p);

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "replay/replay.h"
 #include "table.h"
@@ -21,17 +17,14 @@ struct stage {
 static void stage_open_columns(struct stage *s, const char *nodes, const char *columns, const char *jobs)
 {
 	struct buf text = {0};
-	struct err e;
 
 	*s = (struct stage){0};
 	buf_printf(&text, "topiary-snapshot 1\n%s\nend\n", nodes);
-	if (!(s->snapshot = snapshot_parse(text.data, text.len, "snapshot", &e)) ||
-	    !(s->cluster = cluster_new(s->snapshot, &e)))
-		fail_msg("%s", e.text);
+	assert_ok(!(s->snapshot = snapshot_parse(text.data, text.len, "snapshot", &err)) ||
+	    !(s->cluster = cluster_new(s->snapshot, &err)));
 	text.len = 0;
 	buf_printf(&text, "%s%s", columns, jobs);
-	if (jobs_read(&s->jobs, text.data, text.len, "jobs", NULL, &e))
-		fail_msg("%s", e.text);
+	assert_ok(jobs_read(&s->jobs, text.data, text.len, "jobs", NULL, &err));
 	assert_int_equal(jobs_sort(&s->jobs), 0);
 	buf_free(&text);
 }
@@ -120,11 +113,10 @@ static struct replay_result replay(const struct stage *stage, const char *policy
 	struct replay_watch watch = { tell_start, tell_end, &story };
 	struct replay_result result;
 	struct replay_policy p;
-	struct err e;
 
 	assert_non_null(story.busy);
-	if (replay_policy_parse(policy, &p, &e) || replay_run(stage->cluster, &stage->jobs, &p, &watch, &result, &e))
-		fail_msg("%s", e.text);
+	assert_ok(replay_policy_parse(policy, &p, &err) ||
+		  replay_run(stage->cluster, &stage->jobs, &p, &watch, &result, &err));
 	for (size_t w = 0; w < stage->cluster->words; w++)
 		assert_int_equal(story.busy[w], 0);
 	assert_int_equal(result.jobs + result.refused, stage->jobs.n);
@@ -253,10 +245,9 @@ TEST(reads_records)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		const struct past_job *want = &rows[i].last, *job;
 		struct jobs jobs = {0};
-		struct err e;
 
-		if (jobs_read(&jobs, rows[i].text, strlen(rows[i].text), "file", &cn_nodes, &e))
-			fail_msg("row %zu: %s", i, e.text);
+		if (jobs_read(&jobs, rows[i].text, strlen(rows[i].text), "file", &cn_nodes, &err))
+			fail_msg("row %zu: %s", i, err.text);
 		if (jobs.n != rows[i].n || jobs.skipped + jobs.unreadable != rows[i].skipped)
 			fail_msg("row %zu: %zu jobs, %zu skipped, %zu unreadable", i, jobs.n, jobs.skipped,
 				 jobs.unreadable);
@@ -321,12 +312,11 @@ TEST(refuses_bad_records)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct jobs jobs = {0};
-		struct err e;
 
-		if (!jobs_read(&jobs, rows[i].text, strlen(rows[i].text), "file", &cn_nodes, &e))
+		if (!jobs_read(&jobs, rows[i].text, strlen(rows[i].text), "file", &cn_nodes, &err))
 			fail_msg("row %zu: taken", i);
-		if (strncmp(e.text, rows[i].says, strlen(rows[i].says)))
-			fail_msg("row %zu: \"%s\", not \"%s\"", i, e.text, rows[i].says);
+		if (strncmp(err.text, rows[i].says, strlen(rows[i].says)))
+			fail_msg("row %zu: \"%s\", not \"%s\"", i, err.text, rows[i].says);
 		assert_int_equal(jobs.n, 0);
 		jobs_free(&jobs);
 	}
@@ -644,7 +634,6 @@ TEST(memory_is_counted)
 	unsigned seed = 7;
 	struct buf jobs = {0};
 	struct stage stage;
-	struct err e;
 
 	for (unsigned i = 0; i < 2000; i++)
 		buf_printf(&jobs, "%u %u %u %u 1 %u %u\n", i, 2 * i, 2 * i, 2 * i + 5 + chance(&seed, 15),
@@ -656,9 +645,9 @@ TEST(memory_is_counted)
 		struct replay_result r;
 		struct replay_policy p;
 
-		if (replay_policy_parse(policies[i], &p, &e) ||
-		    replay_run(stage.cluster, &stage.jobs, &p, &watch, &r, &e))
-			fail_msg("%s: %s", policies[i], e.text);
+		if (replay_policy_parse(policies[i], &p, &err) ||
+		    replay_run(stage.cluster, &stage.jobs, &p, &watch, &r, &err))
+			fail_msg("%s: %s", policies[i], err.text);
 		print_message("# %s: of %zu jobs %zu far, %zu needlessly, utilisation %.3f\n", policies[i], r.jobs,
 			      r.memory_far, r.memory_needless, r.utilisation);
 		assert_int_equal(r.memory_far, count.far);

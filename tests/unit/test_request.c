@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "score/request.h"
 #include "table.h"
 
@@ -67,11 +63,10 @@ TEST(sets)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct request r = site;
-		struct err e;
 
 		for (size_t k = 0; k < 4 && rows[i].set[k].name; k++)
-			if (request_set(&r, rows[i].set[k].name, rows[i].set[k].value, &e))
-				fail_msg("row %zu: %s", i, e.text);
+			if (request_set(&r, rows[i].set[k].name, rows[i].set[k].value, &err))
+				fail_msg("row %zu: %s", i, err.text);
 		assert_request(&r, rows[i].wanted, i);
 	}
 }
@@ -174,10 +169,9 @@ TEST(reads_comments)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct request r = site;
-		struct err e;
 
-		if (request_comment(&r, rows[i].comment, &e))
-			fail_msg("row %zu: %s", i, e.text);
+		if (request_comment(&r, rows[i].comment, &err))
+			fail_msg("row %zu: %s", i, err.text);
 		assert_request(&r, rows[i].wanted, i);
 	}
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <glob.h>
 #include <hwloc.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "odd_machine.h"
-#include "synthetic.h"
+#include "topology.h"
 #include "table.h"
 #include "hwview/machine.h"
 #include "hwview/restrict.h"
@@ -193,18 +189,8 @@ static void restrict_real(const char *path)
 
 TEST(restricts_real_machines)
 {
-	const char *cache = getenv("TOPIARY_CACHE");
-	char pattern[4096];
-	glob_t files;
-
-	snprintf(pattern, sizeof(pattern), "%s/src/hwloc-*/tests/hwloc/xml/*.xml", cache ? cache : ".cache");
-	if (glob(pattern, 0, NULL, &files)) {
-		print_message("no corpus at %s\n", pattern);
-		skip();
-	}
-	for (size_t i = 0; i < files.gl_pathc; i++)
-		restrict_real(files.gl_pathv[i]);
-	globfree(&files);
+	for (char **file = cached(CORPUS "*.xml"); *file; file++)
+		restrict_real(*file);
 }
 
 /* Judged by the tables that the machine was made from. */

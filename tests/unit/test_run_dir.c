@@ -4,14 +4,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "../../spank_plugin/step/run_dir.h"
 #include "table.h"
@@ -22,7 +17,7 @@
  */
 enum { ROUNDS = 400, KEPT = 20, DEPTH = 8, NOBODY = 65534 };
 
-static char folder[64], run_folder[80], victim[80];
+static char *run_folder, *victim;
 static _Atomic unsigned *swaps;
 
 static void path_in(char *out, size_t size, const char *in, const char *name)
@@ -89,44 +84,28 @@ static pid_t attacker_start(void)
 		attack_once();
 }
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-	struct err e;
-
-	(void) state;
-	strcpy(folder, "/tmp/test_run_dir.XXXXXX");
-	if (!mkdtemp(folder) || chmod(folder, 0755))
-		return -1;
-	path_in(run_folder, sizeof(run_folder), folder, "run");
-	path_in(victim, sizeof(victim), folder, "victim");
+	run_folder = folder_new();
+	victim = folder_new();
 	swaps = mmap(NULL, sizeof(*swaps), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (swaps == MAP_FAILED || mkdir(run_folder, 0755) || mkdir(victim, 0755))
+	if (swaps == MAP_FAILED)
 		return -1;
 	for (unsigned i = 0; i < KEPT; i++)
 		file_make(victim, i);
-	return run_dir_open(run_folder, &e) < 0 ? -1 : 0;
-}
-
-static int teardown(void **state)
-{
-	char command[96];
-
-	(void) state;
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
-	return system(command);
+	return run_dir_open(run_folder, &err) < 0 ? -1 : 0;
 }
 
 static void one_step(int root)
 {
-	struct err e;
-	int dir = run_dir_make(root, "1.batch", &e), user;
+	int dir = run_dir_make(root, "1.batch", &err), user;
 	char path[128];
 
 	if (dir < 0)
 		return;		/* what the last round could not remove at once: a later one does */
-	user = run_dir_sub(dir, "user", &e);
+	user = run_dir_sub(dir, "user", &err);
 	snprintf(path, sizeof(path), "%s/1.batch/user", run_folder);
-	if (user >= 0 && !run_dir_mount_user(path, NOBODY, NOBODY, &e))
+	if (user >= 0 && !run_dir_mount_user(path, NOBODY, NOBODY, &err))
 		usleep(2000);
 	run_dir_remove(root, "1.batch");
 	close(user);
@@ -136,8 +115,7 @@ static void one_step(int root)
 TEST(test_user_who_swaps_folders_for_links)
 {
 	pid_t attacker = attacker_start();
-	struct err e;
-	int root = run_dir_open(run_folder, &e);
+	int root = run_dir_open(run_folder, &err);
 
 	assert_true(root >= 0);
 	for (unsigned i = 0; i < ROUNDS; i++)
@@ -155,12 +133,11 @@ TEST(test_user_who_swaps_folders_for_links)
 /* The folder itself, too: a step's name that is a link, or a folder that is another's, is not entered. */
 TEST(test_links_and_other_peoples_folders)
 {
-	struct err e;
-	int root = run_dir_open(run_folder, &e);
+	int root = run_dir_open(run_folder, &err);
 
 	assert_int_equal(symlinkat(victim, root, "2.0"), 0);
 	assert_int_equal(run_dir_enter(root, "2.0"), -1);
-	assert_int_equal(run_dir_make(root, "2.0", &e), -1);
+	assert_int_equal(run_dir_make(root, "2.0", &err), -1);
 	assert_int_equal(mkdirat(root, "cache", 0777), 0);
 	assert_int_equal(fchownat(root, "cache", NOBODY, NOBODY, 0), 0);
 	assert_int_equal(run_dir_enter(root, "cache"), -1);
@@ -168,4 +145,4 @@ TEST(test_links_and_other_peoples_folders)
 	close(root);
 }
 
-TESTS_MAIN(setup, teardown)
+TESTS_MAIN(setup, NULL)

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "table.h"
 #include "shape/shape.h"
 
@@ -36,11 +32,10 @@ TEST(reads_shapes)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct err e;
-		struct shape *s = shape_parse(rows[i].text, &e);
+		struct shape *s = shape_parse(rows[i].text, &err);
 
 		if (!s)
-			fail_msg("%s: %s", rows[i].text, e.text);
+			fail_msg("%s: %s", rows[i].text, err.text);
 		assert_int_equal(count(s, LEVEL_NODE), 1);
 		assert_int_equal(count(s, LEVEL_PACKAGE), rows[i].packages);
 		assert_int_equal(count(s, LEVEL_NUMA), rows[i].numa);
@@ -83,12 +78,11 @@ TEST(reads_memory)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct err e;
-		struct shape *s = shape_parse(rows[i].text, &e);
+		struct shape *s = shape_parse(rows[i].text, &err);
 		size_t d = 0;
 
 		if (!s)
-			fail_msg("%s: %s", rows[i].text, e.text);
+			fail_msg("%s: %s", rows[i].text, err.text);
 		while (s->domains[d].level != LEVEL_NUMA)
 			assert_true(++d < s->ndomains);
 		if (s->domains[d].memory != rows[i].memory)
@@ -114,11 +108,10 @@ TEST(reads_kinds)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		char text[128] = "";
-		struct err e;
-		struct shape *s = shape_parse(rows[i].text, &e);
+		struct shape *s = shape_parse(rows[i].text, &err);
 
 		if (!s)
-			fail_msg("%s: %s", rows[i].text, e.text);
+			fail_msg("%s: %s", rows[i].text, err.text);
 		for (unsigned c = 0; s->kinds && c < s->cores; c++)
 			text[c] = '0' + s->kinds[c];
 		assert_string_equal(text, rows[i].kinds);
@@ -145,11 +138,10 @@ TEST(reads_devices)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		char text[256] = "";
-		struct err e;
-		struct shape *s = shape_parse(rows[i].text, &e);
+		struct shape *s = shape_parse(rows[i].text, &err);
 
 		if (!s)
-			fail_msg("%s: %s", rows[i].text, e.text);
+			fail_msg("%s: %s", rows[i].text, err.text);
 		for (size_t d = 0; d < s->ndevices; d++)
 			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s %d %u %u;", s->devices[d].type,
 				 s->devices[d].number, s->devices[d].first, s->devices[d].cores);

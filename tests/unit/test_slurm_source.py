@@ -2,10 +2,10 @@
 # Copyright (C) 2026 The Topiary authors
 """What is named as a source of Slurm and is none, or not the installed one, costs one line that says so."""
 import os
-import subprocess
 import tarfile
 
 import pytest
+from rig.command import run
 from rig.paths import ROOT
 
 META = "  Meta: 1\n  Name:\tslurm\n  Version:\t25.11.4\n"
@@ -44,8 +44,7 @@ def nothing(folder):
 def test_what_is_no_source_is_refused_in_one_line_and_leaves_nothing(tmp_path, make):
     (tmp_path / "source").mkdir()
     source, why = make(tmp_path / "source")
-    done = subprocess.run([ROOT / "packaging/slurm-from-source", source], capture_output=True, text=True,
-                          check=False, timeout=60, env=os.environ | {"CACHE": str(tmp_path / "cache")})
+    done = run(ROOT / "packaging/slurm-from-source", source, env=os.environ | {"CACHE": str(tmp_path / "cache")})
     lines = [line for line in done.stderr.split("\n") if line and "the log is" not in line]
     assert (done.returncode, done.stdout, len(lines)) == (1, "", 1), done
     assert lines[0].startswith(f"slurm-from-source: {source}: ") and why in lines[0]
@@ -71,11 +70,9 @@ def test_source_that_the_plugins_cannot_be_built_with_is_one_line(tmp_path, lack
     version.parent.mkdir(parents=True)
     if installed:
         version.write_text(f"#define SLURM_VERSION_NUMBER {installed}\n")
-    done = subprocess.run(["make", "-C", ROOT, "--no-print-directory", f"BUILD={tmp_path}/build",
-                           f"SLURM_SRC={tmp_path}/source", f"SLURM_PREFIX={tmp_path}/prefix",
-                           f"{tmp_path}/build/obj/select_plugin/hooks.o"],
-                          capture_output=True, text=True, check=False, timeout=60,
-                          env={name: value for name, value in os.environ.items() if name != "MAKEFLAGS"})
+    done = run("make", "-C", ROOT, "--no-print-directory", f"BUILD={tmp_path}/build", f"SLURM_SRC={tmp_path}/source",
+               f"SLURM_PREFIX={tmp_path}/prefix", f"{tmp_path}/build/obj/select_plugin/hooks.o",
+               env={name: value for name, value in os.environ.items() if name != "MAKEFLAGS"})
     said = LACKS[lacks] if installed or lacks else f"no Slurm is installed in {tmp_path}/prefix: {version} is not there"
     assert done.returncode and done.stderr.count("\n") == 1, done.stderr
     assert f"SLURM_SRC={tmp_path}/source: " in done.stderr and said in done.stderr, done.stderr

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "damage.h"
 #include "table.h"
 #include "shape/hostlist.h"
@@ -27,13 +23,11 @@ static void good_text(struct buf *b)
 TEST(writes_and_reads)
 {
 	struct buf b = {0};
-	struct err e;
 	struct snapshot *s;
 
 	good_text(&b);
-	s = snapshot_parse(b.data, b.len, "snapshot", &e);
-	if (!s)
-		fail_msg("%s", e.text);
+	s = snapshot_parse(b.data, b.len, "snapshot", &err);
+	assert_made(s);
 	assert_int_equal(s->nshapes, 2);
 	assert_int_equal(s->nnodes, 2);
 	assert_string_equal(s->nodes[0].hosts, "cn[001-512]");
@@ -191,11 +185,10 @@ TEST(reads_handwritten_files)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct err e;
-		struct snapshot *s = snapshot_parse(rows[i], strlen(rows[i]), "hand", &e);
+		struct snapshot *s = snapshot_parse(rows[i], strlen(rows[i]), "hand", &err);
 
 		if (!s)
-			fail_msg("row %zu: %s", i, e.text);
+			fail_msg("row %zu: %s", i, err.text);
 		assert_false(s->sealed);
 		snapshot_free(s);
 	}
@@ -506,20 +499,19 @@ TEST(bounds_many_lists)
 	struct inventory *v = inventory_new();
 	struct buf text = {0};
 	struct snapshot *s;
-	struct err e;
 
 	buf_puts(&text, head);
 	for (unsigned i = 0; i < 20; i++)
 		buf_printf(&text, "nodes n%u-[0-99999] S\n", i);
 	buf_puts(&text, "end\n");
-	s = snapshot_parse(text.data, text.len, "file", &e);
+	s = snapshot_parse(text.data, text.len, "file", &err);
 	assert_non_null(s);
-	assert_int_equal(directory_fill(&d, s, &e), -1);
-	assert_non_null(strstr(e.text, "more than"));
+	assert_int_equal(directory_fill(&d, s, &err), -1);
+	assert_non_null(strstr(err.text, "more than"));
 	assert_true(d.names.count <= HOSTLIST_MAX_NAMES);
 	directory_free(&d);
 	for (size_t i = 0; i < s->nnodes; i++)
-		assert_int_equal(inventory_add(v, s->nodes[i].hosts, "Package:1 Core:1 PU:1", &e), i < 10 ? 0 : -1);
+		assert_int_equal(inventory_add(v, s->nodes[i].hosts, "Package:1 Core:1 PU:1", &err), i < 10 ? 0 : -1);
 	inventory_free(v);
 	snapshot_free(s);
 	buf_free(&text);
@@ -530,10 +522,8 @@ TEST(bounds_many_lists)
 static struct buf inventory_text(struct inventory *v)
 {
 	struct buf b = {0};
-	struct err e;
 
-	if (inventory_snapshot(v, NULL, &b, &e))
-		fail_msg("%s", e.text);
+	assert_ok(inventory_snapshot(v, NULL, &b, &err));
 	inventory_free(v);
 	return b;
 }

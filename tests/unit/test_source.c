@@ -3,17 +3,13 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <hwloc.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "monitor/counters.h"
 #include "monitor/events.h"
 #include "monitor/sysfs.h"
 #include "monitor/source.h"
 #include "table.h"
+#include "topology.h"
 #include "trace/block.h"
 
 /*
@@ -23,10 +19,9 @@
  */
 #define SECOND UINT64_C(1000000000)
 #define ABSENT TRACE_ABSENT
-#define ROWS(table) (sizeof(table) / sizeof((table)[0]))
 
 struct machine {
-	char root[64];
+	char *root;
 	struct trace_head head;
 	struct sources sources;
 	struct buf why;
@@ -60,9 +55,7 @@ static void link_to(const struct machine *m, const char *path, const char *targe
 /* Two packages, each one NUMA node of four PUs. */
 static void machine_make(struct machine *m)
 {
-	memset(m, 0, sizeof(*m));
-	strcpy(m->root, "/tmp/topiary-source-XXXXXX");
-	assert_non_null(mkdtemp(m->root));
+	*m = (struct machine){ .root = folder_new() };
 	put(m, "/sys/devices/system/cpu/online", "0-7\n");
 	put(m, "/sys/devices/system/node/node0/cpulist", "0-3\n");
 	put(m, "/sys/devices/system/node/node1/cpulist", "4-7\n");
@@ -85,34 +78,19 @@ static void machine_close(struct machine *m)
 	buf_free(&m->why);
 }
 
-static void machine_remove(struct machine *m)
-{
-	char command[128];
-
-	machine_close(m);
-	snprintf(command, sizeof(command), "rm -r %s", m->root);
-	assert_int_equal(system(command), 0);
-}
-
 /* pus: the reader's ("0-3"), NULL: all. */
 static void machine_open(struct machine *m, const char *sets, const char *pus, const char *gpus)
 {
 	struct source_request how = { .sets = sets, .root = m->root, .gpus = gpus };
 	hwloc_bitmap_t own = m->pus = hwloc_bitmap_alloc();
-	hwloc_topology_t t;
-	struct err e;
+	hwloc_topology_t t = synthetic_load("Package:2 [numa] Core:2 PU:2");
 
-	assert_int_equal(hwloc_topology_init(&t), 0);
-	assert_int_equal(hwloc_topology_set_synthetic(t, "Package:2 [numa] Core:2 PU:2"), 0);
-	assert_int_equal(hwloc_topology_load(t), 0);
 	if (pus)
 		assert_int_equal(hwloc_bitmap_list_sscanf(own, pus), 0);
 	how.pus = pus ? own : NULL;
-	if (trace_head_tree(&m->head, t, how.pus, &e))
-		fail_msg("%s", e.text);
-	if (monitor_events_head((const struct monitor_event *const[]){ &monitor_events[0] }, 1, &m->head, &e) ||
-	    sources_open(&m->sources, &how, &m->head, &m->why, &e) || trace_head_check(&m->head, &e))
-		fail_msg("%s", e.text);
+	assert_ok(trace_head_tree(&m->head, t, how.pus, &err));
+	assert_ok(monitor_events_head((const struct monitor_event *const[]){ &monitor_events[0] }, 1, &m->head, &err) ||
+	    sources_open(&m->sources, &how, &m->head, &m->why, &err) || trace_head_check(&m->head, &err));
 	assert_true(m->head.columns <= ROWS(m->values));
 	hwloc_topology_destroy(t);
 }
@@ -193,14 +171,13 @@ TEST(energy_of_powercap)
 	put(&m, "/sys/class/powercap/intel-rapl:0/energy_uj", "450000000\n");
 	machine_tick(&m, SECOND);
 	assert_value(&m, "package_energy", "Package", 0, 50000000);
-	machine_remove(&m);
+	machine_close(&m);
 }
 
 TEST(energy_of_a_pmu)
 {
 	struct sysfs_pmu_event clock;
 	struct machine m;
-	struct err e;
 	int fd;
 
 	machine_make(&m);
@@ -211,7 +188,7 @@ TEST(energy_of_a_pmu)
 	put(&m, "/sys/bus/event_source/devices/power/events/energy-pkg", "event=0x00\n");	/* cpu-clock */
 	put(&m, "/sys/bus/event_source/devices/power/events/energy-pkg.scale", "1e-7\n");
 	put(&m, "/sys/bus/event_source/devices/power/events/energy-pkg.unit", "Joules\n");
-	assert_int_equal(sysfs_pmu_event(m.root, "power", "energy-pkg", &clock, &e), 0);
+	assert_int_equal(sysfs_pmu_event(m.root, "power", "energy-pkg", &clock, &err), 0);
 	fd = sysfs_pmu_open(&clock, 0);
 	machine_open(&m, "power", NULL, NULL);
 	if (fd < 0) {
@@ -229,7 +206,7 @@ TEST(energy_of_a_pmu)
 		assert_value(&m, "package_energy", "Package", 1, ABSENT);
 		assert_no_event(&m, "dram_energy");
 	}
-	machine_remove(&m);
+	machine_close(&m);
 }
 
 TEST(power_of_hwmon)
@@ -259,7 +236,7 @@ TEST(power_of_hwmon)
 	machine_tick(&m, SECOND);
 	assert_value(&m, "package_power", "Package", 1, ABSENT);
 	assert_value(&m, "package_energy", "Package", 0, ABSENT);	/* stands still */
-	machine_remove(&m);
+	machine_close(&m);
 }
 
 /* --- memory --- */
@@ -280,33 +257,32 @@ TEST(memory_in_use)
 	put(&m, "/sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 1000 kB\nNode 0 MemUsed: 1001 kB\n");
 	machine_tick(&m, SECOND);
 	assert_value(&m, "memory_used", "NUMANode", 0, ABSENT);
-	machine_remove(&m);
+	machine_close(&m);
 }
 
 TEST(traffic_of_memory_controllers)
 {
 	struct sysfs_pmu_event x;
 	struct machine m;
-	struct err e;
 
 	machine_make(&m);
 	put(&m, "/sys/bus/event_source/devices/amd_umc_0/type", "24\n");
 	put(&m, "/sys/bus/event_source/devices/amd_umc_0/format/event", "config:0-7\n");
 	put(&m, "/sys/bus/event_source/devices/amd_umc_0/format/rdwrmask", "config:8-9\n");
-	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_0", "event=0x0a,rdwrmask=2", &x, &e), 0);
+	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_0", "event=0x0a,rdwrmask=2", &x, &err), 0);
 	assert_true(x.type == 24 && x.config == 0x20a && x.scale == 1 && !*x.unit);
-	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_0", "event=0x0a,rdwrmask=4", &x, &e), -1);
-	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_0", "event=0x0a,umask=1", &x, &e), -1);
-	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_0", "cas_count_read", &x, &e), -1);
-	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_1", "event=0x0a", &x, &e), -1);
+	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_0", "event=0x0a,rdwrmask=4", &x, &err), -1);
+	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_0", "event=0x0a,umask=1", &x, &err), -1);
+	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_0", "cas_count_read", &x, &err), -1);
+	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_1", "event=0x0a", &x, &err), -1);
 	/* A format in parts, as of amd_df, and one that is not understood. */
 	put(&m, "/sys/bus/event_source/devices/amd_df/type", "25\n");
 	put(&m, "/sys/bus/event_source/devices/amd_df/format/event", "config:0-7,32-35\n");
 	put(&m, "/sys/bus/event_source/devices/amd_df/format/other", "config1:0-7\n");
-	assert_int_equal(sysfs_pmu_event(m.root, "amd_df", "event=0x107", &x, &e), 0);
+	assert_int_equal(sysfs_pmu_event(m.root, "amd_df", "event=0x107", &x, &err), 0);
 	assert_true(x.config == 0x100000007);
-	assert_int_equal(sysfs_pmu_event(m.root, "amd_df", "event=0x1007", &x, &e), -1);
-	assert_int_equal(sysfs_pmu_event(m.root, "amd_df", "event=7,other=1", &x, &e), -1);
+	assert_int_equal(sysfs_pmu_event(m.root, "amd_df", "event=0x1007", &x, &err), -1);
+	assert_int_equal(sysfs_pmu_event(m.root, "amd_df", "event=7,other=1", &x, &err), -1);
 	/* Intel's controllers, that count this CPU's clock: two, and one of the other package, which is not ours. */
 	put(&m, "/sys/bus/event_source/devices/uncore_imc_9/type", "1\n");
 	put(&m, "/sys/bus/event_source/devices/uncore_imc_9/cpumask", "4\n");
@@ -346,7 +322,7 @@ TEST(traffic_of_memory_controllers)
 		assert_no_event(&m, "memory_read");
 		assert_why(&m, "; no memory_read and memory_written: PMU uncore_imc_2: ");
 	}
-	machine_remove(&m);
+	machine_close(&m);
 }
 
 /* --- network --- */
@@ -435,7 +411,7 @@ TEST(traffic_of_network_devices)
 	sources_hide(&m.sources, &m.head, m.values);
 	assert_value(&m, "net_received.mlx5_0", "NUMANode", 1, ABSENT);
 	assert_value(&m, "net_received.mlx5_0", "NUMANode", 0, ABSENT);
-	machine_remove(&m);
+	machine_close(&m);
 }
 
 TEST(traffic_of_disks)
@@ -455,7 +431,7 @@ TEST(traffic_of_disks)
 	machine_tick(&m, SECOND);
 	assert_value(&m, "disk_read", "Machine", 0, 9 * 512);
 	assert_value(&m, "disk_written", "Machine", 0, 100 * 512);
-	machine_remove(&m);
+	machine_close(&m);
 }
 
 /* Of the reader's PUs, and of the node's pages; both are read once a second at most. */
@@ -486,7 +462,7 @@ TEST(waiting_and_swapping)
 			assert_value(&m, "swapped_in", "Machine", 0, 12);
 		else
 			assert_no_event(&m, "swapped_in");
-		machine_remove(&m);
+		machine_close(&m);
 	}
 }
 
@@ -545,7 +521,7 @@ TEST(gpus_of_amd)
 	machine_tick(&m, SECOND);
 	assert_value(&m, "gpu_busy.card1", "Machine", 0, 64);	/* its NUMA node has no PU of the job */
 	assert_no_event(&m, "gpu_busy.card2");
-	machine_remove(&m);
+	machine_close(&m);
 }
 
 /* NVML is not here: a stand-in with its functions, as the loader finds it by its name once it is loaded. */
@@ -618,8 +594,8 @@ TEST(gpus_of_nvidia)
 	link_to(&m, "/sys/class/drm/card2/device", "../../../devices/pci/0000:21:00.0");
 	machine_open(&m, "gpu", "4-7", "0,1");
 	assert_why(&m, "; no gpu: no NVIDIA GPU is the job's");
-	machine_remove(&m);
-	machine_remove(&other);
+	machine_close(&m);
+	machine_close(&other);
 	dlclose(library);
 }
 
@@ -670,7 +646,7 @@ TEST(only_what_is_wholly_the_readers)
 			fail_msg("PUs %s: the machine", rows[i].pus);
 		if (!rows[i].machine)
 			assert_why(&m, "; no net: the job has only a part of the node");
-		machine_remove(&m);
+		machine_close(&m);
 	}
 }
 
@@ -687,7 +663,7 @@ TEST(reasons)
 			    "disk_written: no disks; "
 			    "no ethernet_received and ethernet_sent: no Ethernet device; no power: no PMU power, no "
 			    "powercap, no sensor of a package; no net: no network device");
-	machine_remove(&m);
+	machine_close(&m);
 }
 
 /* Names and numbers that no kernel writes. */
@@ -717,7 +693,7 @@ TEST(odd_files)
 		for (unsigned k = 0; k < m.head.nevents; k++)
 			if (!strcmp(m.head.events[k].name, "net_received.mlx5_0"))
 				assert_int_not_equal(m.values[m.head.events[k].column], 1);
-		machine_remove(&m);
+		machine_close(&m);
 	}
 }
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <getopt.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../../spank_plugin/task/map_places.h"
 #include "../../spank_plugin/launch/launch.h"
@@ -116,7 +113,6 @@ TEST(accepts_the_jobs_own_numbers)
 		{ NULL, "srun --ntasks-per=4 ./app", "--ntasks-per=4 is ambiguous: it may be --ntasks-per-core" },
 		{ NULL, "srun -y ./app", "-y: unknown srun option, or its value is missing" },
 	};
-	struct err e;
 
 	setenv("SLURM_NTASKS", "4", 1);
 	setenv("SLURM_NNODES", "2", 1);
@@ -125,8 +121,8 @@ TEST(accepts_the_jobs_own_numbers)
 		unsetenv("SLURM_CPUS_PER_TASK");
 		if (rows[i].cpus)
 			setenv("SLURM_CPUS_PER_TASK", rows[i].cpus, 1);
-		if (follows(rows[i].line, &e) != !rows[i].says || (rows[i].says && strcmp(e.text, rows[i].says)))
-			fail_msg("'%s': %s", rows[i].line, rows[i].says ? e.text : "not plain");
+		if (follows(rows[i].line, &err) != !rows[i].says || (rows[i].says && strcmp(err.text, rows[i].says)))
+			fail_msg("'%s': %s", rows[i].line, rows[i].says ? err.text : "not plain");
 	}
 	unsetenv("SLURM_NTASKS");
 	unsetenv("SLURM_NNODES");

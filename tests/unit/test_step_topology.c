@@ -2,22 +2,16 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <hwloc.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "../../spank_plugin/step/run_dir.h"
 #include "../../spank_plugin/step/topology.h"
 #include "base/file.h"
-#include "synthetic.h"
+#include "topology.h"
 #include "table.h"
 #include "hwview/image.h"
 #include "hwview/machine.h"
@@ -29,7 +23,7 @@
 
 enum { SETTLED = 3 };		/* seconds: the age at which a file's times tell it from a later one */
 
-static char folder[64], export_file[80], run_folder[80], cache_folder[96];
+static char *run_folder, export_file[80], cache_folder[96];
 static int root;
 
 static void write_export(const char *description)
@@ -393,7 +387,6 @@ TEST(allocation_failures_do_not_change_the_text)
 {
 	struct buf xml = {0}, image = {0};
 	unsigned all, wrong = 0, failed = 0;
-	struct err e;
 
 	/* Few objects, as each failure is a step of its own. */
 	memory = mmap(NULL, sizeof(*memory), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -402,14 +395,13 @@ TEST(allocation_failures_do_not_change_the_text)
 	signal(SIGABRT, SIG_DFL);
 	signal(SIGSEGV, SIG_DFL);
 	write_export(SMALL);
-	if (step_short_of(~0U, &xml, &image, &e))
-		fail_msg("%s", e.text);
+	assert_ok(step_short_of(~0U, &xml, &image, &err));
 	all = memory->count;
 	assert_true(all > 500 && image.len);
 	for (unsigned i = 1; i <= all; i += STRIDE) {
 		struct buf got_xml = {0}, got_image = {0};
 
-		if (step_short_of(i, &got_xml, &got_image, &e))
+		if (step_short_of(i, &got_xml, &got_image, &err))
 			failed++;
 		else if (!same(&xml, &got_xml) || !same(&image, &got_image))
 			wrong++;
@@ -425,26 +417,11 @@ TEST(allocation_failures_do_not_change_the_text)
 }
 #endif
 
-static int make_folders(void **state)
+FIXTURE(make_folders)
 {
-	(void) state;
-	strcpy(folder, "/tmp/test_step.XXXXXX");
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(export_file, sizeof(export_file), "%s/export.xml", folder);
-	snprintf(run_folder, sizeof(run_folder), "%s/run", folder);
-	snprintf(cache_folder, sizeof(cache_folder), "%s/cache", run_folder);
-	return mkdir(run_folder, 0755) || (root = run_dir_open(run_folder, NULL)) < 0;
-}
-
-static int remove_folders(void **state)
-{
-	char command[128];
-
-	(void) state;
-	close(root);
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
-	return system(command);
+	snprintf(export_file, sizeof(export_file), "%s/export.xml", folder_new());
+	snprintf(cache_folder, sizeof(cache_folder), "%s/cache", run_folder = folder_new());
+	return (root = run_dir_open(run_folder, NULL)) < 0;
 }
 
 int main(void)
@@ -453,5 +430,5 @@ int main(void)
 		print_message("step_topology: needs root, whose files these are\n");
 		return 0;
 	}
-	return tests_run(make_folders, remove_folders);
+	return tests_run(make_folders, NULL);
 }

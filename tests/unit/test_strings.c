@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <glob.h>
 #include <hwloc.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
-#include "judge.h"
+#include "topology.h"
 #include "table.h"
 #include "hwxml/canon.h"
 #include "shape/shape.h"
@@ -17,11 +13,10 @@ static struct strings strings_of(const struct buf *xml, const char *name)
 {
 	struct strings s = {0};
 	struct tree *t;
-	struct err e;
 
-	t = tree_parse(xml->data, xml->len, name, &e);
-	if (!t || strings_make(t, &s, &e))
-		fail_msg("%s: %s", name, e.text);
+	t = tree_parse(xml->data, xml->len, name, &err);
+	if (!t || strings_make(t, &s, &err))
+		fail_msg("%s: %s", name, err.text);
 	tree_free(t);
 	return s;
 }
@@ -341,11 +336,10 @@ static void same_tree_of_cores(hwloc_topology_t t, const char *text, const char 
 	};
 	int pus = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PU);
 	struct part *a = calloc(pus + 64, sizeof(*a)), *b = calloc(pus + 64, sizeof(*b));
-	struct err e;
-	struct shape *s = shape_parse(text, &e);
+	struct shape *s = shape_parse(text, &err);
 
 	if (!s)
-		fail_msg("%s: %s", name, e.text);
+		fail_msg("%s: %s", name, err.text);
 	assert_int_equal(s->pus, pus);
 	assert_int_equal(s->cores, hwloc_get_nbobjs_by_type(t, core_type(t)));
 	for (size_t i = 0; i < ROWS(levels); i++) {
@@ -411,34 +405,17 @@ static void holds(const struct buf *xml, const char *name, struct tally *tally)
 	hwloc_topology_destroy(t);
 }
 
-static bool of_hwloc2(const struct buf *xml)
-{
-	return strstr(xml->data, "hwloc2.dtd") && strstr(xml->data, "<topology version=\"2");
-}
-
 TEST(describes_real_machines)
 {
-	const char *cache = getenv("TOPIARY_CACHE");
 	struct tally tally = {0};
-	char pattern[512];
-	glob_t found;
 
-	snprintf(pattern, sizeof(pattern), "%s/src/hwloc-*/tests/hwloc/xml/*.xml", cache ? cache : ".cache");
-	if (glob(pattern, 0, NULL, &found)) {
-		print_message("no %s: run packaging/setup\n", pattern);
-		skip();
-	}
-	for (size_t i = 0; i < found.gl_pathc; i++) {
+	for (char **file = cached(CORPUS "*.xml"); *file; file++) {
 		struct buf xml = {0};
-		struct err e;
 
-		if (file_read(found.gl_pathv[i], CANON_MAX_BYTES, &xml, &e))
-			fail_msg("%s", e.text);
-		if (of_hwloc2(&xml))
-			holds(&xml, found.gl_pathv[i], &tally);
+		if (corpus_read(*file, &xml))
+			holds(&xml, *file, &tally);
 		buf_free(&xml);
 	}
-	globfree(&found);
 	assert_true(tally.machines > 10 && tally.drawn > 5);
 }
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from rig.command import run
 from rig.paths import BUILD, ROOT
 from rig.unit import confined, setting
 
@@ -26,9 +27,7 @@ def tool(name):
 
 @pytest.mark.parametrize("unit", SERVICES)
 def test_exposure(unit):
-    told = subprocess.run([tool("systemd-analyze"), "security", "--offline=yes", "--no-pager",
-                           UNITS / f"{unit}.service"],
-                          capture_output=True, text=True, check=False)
+    told = run(tool("systemd-analyze"), "security", "--offline=yes", "--no-pager", UNITS / f"{unit}.service")
     level = re.search(r"Overall exposure level for \S+: ([\d.]+)", told.stdout)
     assert level, told.stderr
     assert float(level.group(1)) <= SERVICES[unit], told.stdout
@@ -50,8 +49,7 @@ def test_the_agent_sees_as_much_with_the_units_capabilities(tmp_path):
     wanted = "".join(f",+{name.removeprefix('CAP_').lower()}"
                      for name in setting("topiary-agent", "CapabilityBoundingSet")[0].split())
     bounded = [tool("setpriv"), "--bounding-set", "-all" + wanted, "--inh-caps", "-all", "--no-new-privs"]
-    mask = subprocess.run([*bounded, "grep", "CapEff", "/proc/self/status"], capture_output=True, text=True,
-                          check=True).stdout
+    mask = run(*bounded, "grep", "CapEff", "/proc/self/status", status=0).stdout
     assert int(mask.split()[1], 16).bit_count() <= len(wanted.split(",")) - 1
     assert agent(tmp_path / "bounded", *bounded) == agent(tmp_path / "root")
 

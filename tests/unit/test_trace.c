@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "damage.h"
-#include "synthetic.h"
+#include "topology.h"
 #include "table.h"
 #include "trace/block.h"
 #include "trace/formula.h"
@@ -37,12 +33,10 @@ static struct trace_head head_of(const char *synthetic, hwloc_const_bitmap_t pus
 	struct trace_head h = { .node = "cn1", .start = 1795000000ll * SECOND, .period = SECOND };
 	struct buf xml = {0};
 	hwloc_topology_t t;
-	struct err e = {""};
 
 	export_synthetic(synthetic, &xml);
-	assert_non_null(t = machine_load(xml.data, xml.len, &e));
-	if (trace_head_tree(&h, t, pus, &e))
-		fail_msg("%s", e.text);
+	assert_non_null(t = machine_load(xml.data, xml.len, &err));
+	assert_ok(trace_head_tree(&h, t, pus, &err));
 	hwloc_topology_destroy(t);
 	buf_free(&xml);
 	assert_non_null(h.events = calloc(ROWS(events), sizeof(*h.events)));
@@ -53,8 +47,7 @@ static struct trace_head head_of(const char *synthetic, hwloc_const_bitmap_t pus
 		x->kind = events[h.nevents].kind;
 		x->level = trace_head_level(&h, events[h.nevents].level);
 	}
-	if (trace_head_check(&h, &e))
-		fail_msg("%s", e.text);
+	assert_ok(trace_head_check(&h, &err));
 	return h;
 }
 
@@ -71,21 +64,17 @@ static struct trace *record(struct trace_head *h, uint64_t *values, unsigned tic
 {
 	int fd = memfd_create("trace", MFD_CLOEXEC), copy = dup(fd);
 	char path[64];
-	struct err e = {""};
-	struct trace_writer *w = trace_writer_new(fd, "made", h, &e);
+	struct trace_writer *w = trace_writer_new(fd, "made", h, &err);
 	struct trace *t;
 
 	assert_non_null(w);
 	for (unsigned i = 0; i < ticks; i++)
-		if (trace_writer_tick(w, (i + 1) * SECOND, values + (size_t) i * h->columns, &e))
-			fail_msg("%s", e.text);
-	if (close_it && trace_writer_close(w, &e))
-		fail_msg("%s", e.text);
+		assert_ok(trace_writer_tick(w, (i + 1) * SECOND, values + (size_t) i * h->columns, &err));
+	assert_ok(close_it && trace_writer_close(w, &err));
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", copy);
-	if ((bytes && file_read(path, 1 << 20, bytes, &e)) || !(t = trace_open_fd(copy, "made", &e)))
-		fail_msg("%s", e.text);
+	assert_ok((bytes && file_read(path, 1 << 20, bytes, &err)) || !(t = trace_open_fd(copy, "made", &err)));
 	if (!close_it)
-		trace_writer_close(w, &e);
+		trace_writer_close(w, &err);
 	return t;
 }
 
@@ -128,7 +117,6 @@ static void column_compare(const struct trace_head *h, const struct trace_block 
 TEST(sums_are_exact)
 {
 	struct trace_head h = head_of("Package:2 [numa] L3:2 Core:2 PU:2", NULL);
-	struct err e = {""};
 
 	for (int gaps = 0; gaps < 2; gaps++) {
 		uint64_t *values = roll_values(&h, TICKS, gaps);
@@ -140,7 +128,7 @@ TEST(sums_are_exact)
 		assert_int_equal(t->ticks, TICKS);
 		assert_int_equal(t->nblocks, 3);
 		for (unsigned i = 0; i < t->nblocks; first += b.n, i++) {
-			assert_int_equal(trace_read(t, i, &b, &e), 0);
+			assert_int_equal(trace_read(t, i, &b, &err), 0);
 			assert_int_equal(b.begin, first * SECOND);
 			for (unsigned x = 0; x < h.nevents; x++)
 				for (unsigned c = 0; c < h.levels[h.events[x].level].n; c++)
@@ -157,13 +145,11 @@ TEST(head_comes_back)
 {
 	struct trace_head h = head_of("Package:2 [numa] L3:2 Core:2 PU:2", NULL), back;
 	struct buf text = {0}, again = {0};
-	struct err e = {""};
 
 	assert_non_null(h.formulas = strdup("IPC {PU, instructions / cycles}"));
-	assert_int_equal(trace_head_write(&h, &text, &e), 0);
-	if (trace_head_parse(text.data, text.len, &back, &e))
-		fail_msg("%s", e.text);
-	assert_int_equal(trace_head_write(&back, &again, &e), 0);
+	assert_int_equal(trace_head_write(&h, &text, &err), 0);
+	assert_ok(trace_head_parse(text.data, text.len, &back, &err));
+	assert_int_equal(trace_head_write(&back, &again, &err), 0);
 	assert_string_equal(text.data, again.data);
 	assert_int_equal(back.pus, 16);
 	assert_int_equal(back.columns, 16 + 16 + 2 + 1);
@@ -181,7 +167,6 @@ TEST(cut_trace_keeps_what_is_complete)
 	struct buf bytes;
 	struct trace *whole = record(&h, values, TICKS, true, &bytes), *live = record(&h, values, TICKS, false, NULL);
 	unsigned seen = 0;
-	struct err e;
 
 	assert_true(live->open_end);
 	assert_int_equal(live->ticks, 120);
@@ -192,15 +177,15 @@ TEST(cut_trace_keeps_what_is_complete)
 		struct trace *t;
 
 		assert_int_equal(file_write(fd, bytes.data, len), 0);
-		if (!(t = trace_open_fd(fd, "cut", &e))) {
-			assert_memory_equal(e.text, "cut: ", 5);
+		if (!(t = trace_open_fd(fd, "cut", &err))) {
+			assert_memory_equal(err.text, "cut: ", 5);
 			assert_int_equal(seen, 0);
 			continue;
 		}
 		assert_true(t->open_end && t->ticks >= seen);
 		seen = t->ticks;
 		for (unsigned i = 0; i < t->nblocks; i++)
-			assert_int_equal(trace_read(t, i, &b, &e), 0);
+			assert_int_equal(trace_read(t, i, &b, &err), 0);
 		trace_block_free(&b);
 		trace_close(t);
 	}
@@ -221,27 +206,26 @@ TEST(growing_trace_is_followed)
 	int fd = memfd_create("growing", MFD_CLOEXEC);
 	struct trace_block expected = {0}, b = {0};
 	unsigned read = 0;
-	struct err e;
 
 	for (size_t len = 0; len < bytes.len; len++) {
 		assert_int_equal(file_write(fd, bytes.data + len, 1), 0);
-		if (!t && !(t = trace_open_fd(dup(fd), "growing", &e)))
+		if (!t && !(t = trace_open_fd(dup(fd), "growing", &err)))
 			continue;
-		assert_int_equal(trace_follow(t, &e), 0);
+		assert_int_equal(trace_follow(t, &err), 0);
 		assert_int_equal(t->open_end, len + 1 < bytes.len);
 		for (; read < t->nblocks; read++) {
-			assert_int_equal(trace_read(t, read, &b, &e), 0);
-			assert_int_equal(trace_read(whole, read, &expected, &e), 0);
+			assert_int_equal(trace_read(t, read, &b, &err), 0);
+			assert_int_equal(trace_read(whole, read, &expected, &err), 0);
 			assert_memory_equal(b.values, expected.values, (size_t) b.n * h.columns * sizeof(*b.values));
 		}
 	}
 	assert_true(read == 3 && t->ticks == TICKS && t->end == whole->end);
 	trace_close(t);
 	assert_int_equal(ftruncate(fd, bytes.len - 1), 0);
-	assert_non_null(t = trace_open_fd(dup(fd), "growing", &e));
+	assert_non_null(t = trace_open_fd(dup(fd), "growing", &err));
 	assert_int_equal(ftruncate(fd, bytes.len / 2), 0);
-	assert_int_equal(trace_follow(t, &e), -1);
-	assert_string_equal(e.text, "growing: was cut or recorded anew while it was read");
+	assert_int_equal(trace_follow(t, &err), -1);
+	assert_string_equal(err.text, "growing: was cut or recorded anew while it was read");
 	trace_close(t);
 	close(fd);
 	trace_block_free(&expected);
@@ -261,7 +245,6 @@ TEST(damage_is_one_error)
 	struct buf good, bad = {0};
 	struct trace *whole = record(&h, values, TICKS, true, &good);
 	struct dice d = { 7 };
-	struct err e;
 
 	for (unsigned i = 0; i < times; i++) {
 		int fd = memfd_create("bad", MFD_CLOEXEC), rc = 0;
@@ -270,12 +253,12 @@ TEST(damage_is_one_error)
 
 		damage(&good, &d, &bad);
 		assert_int_equal(file_write(fd, bad.data, bad.len), 0);
-		e.text[0] = '\0';
-		t = trace_open_fd(fd, "bad", &e);
+		err.text[0] = '\0';
+		t = trace_open_fd(fd, "bad", &err);
 		for (unsigned n = 0; t && rc == 0 && n < t->nblocks; n++)
-			rc = trace_read(t, n, &b, &e);
+			rc = trace_read(t, n, &b, &err);
 		if (!t || rc) {
-			assert_memory_equal(e.text, "bad: ", 5);
+			assert_memory_equal(err.text, "bad: ", 5);
 			refused++;
 		}
 		trace_block_free(&b);
@@ -296,22 +279,21 @@ TEST(damaged_heads)
 	struct buf good = {0}, bad = {0};
 	struct dice d = { 11 };
 	unsigned refused = 0;
-	struct err e;
 
-	assert_int_equal(trace_head_write(&h, &good, &e), 0);
+	assert_int_equal(trace_head_write(&h, &good, &err), 0);
 	for (unsigned i = 0; i < 20000; i++) {
 		struct trace_view *v;
 
 		damage(&good, &d, &bad);
-		e.text[0] = '\0';
-		if (trace_head_parse(bad.data, bad.len, &back, &e)) {
-			assert_true(e.text[0] && !back.levels && !back.events);
+		err.text[0] = '\0';
+		if (trace_head_parse(bad.data, bad.len, &back, &err)) {
+			assert_true(err.text[0] && !back.levels && !back.events);
 			refused++;
 			continue;
 		}
 		assert_non_null(v = trace_view_new(&back, TRACE_RATE));
 		for (unsigned l = 0; l < back.nlevels; l++)
-			assert_int_equal(trace_view_add_events(v, back.levels[l].type, &e), 0);
+			assert_int_equal(trace_view_add_events(v, back.levels[l].type, &err), 0);
 		trace_view_free(v);
 		trace_head_free(&back);
 	}
@@ -391,10 +373,8 @@ static double value_of(const struct trace_view *v, unsigned metric, unsigned obj
 static void add_formulas(struct trace_view *v, const char *text)
 {
 	struct formula_list l;
-	struct err e = {""};
 
-	if (formula_list_parse(text, strlen(text), "formulas", &l, &e) || trace_view_add_list(v, &l, &e))
-		fail_msg("%s", e.text);
+	assert_ok(formula_list_parse(text, strlen(text), "formulas", &l, &err) || trace_view_add_list(v, &l, &err));
 }
 
 /* Two packages, each of a NUMA node and 4 PUs; PU i counts i + 1 and twice as many instructions. */
@@ -406,14 +386,13 @@ TEST(sums_go_up_the_tree)
 	struct trace_view *v = trace_view_new(&t->head, TRACE_RATE);
 	struct trace_block b = {0};
 	struct trace_statistics s;
-	struct err e;
 
 	assert_non_null(v);
 	add_formulas(v, "c {Core, cycles}\np {Package, cycles}\nm {Machine, cycles}\nn {numa, cycles / fills}\n"
 			"i {Package, instructions / cycles}\nf {Machine, fills}\nlow {PU, fills}\n"
 			"z {PU, cycles / (cycles - 3)}\nnone {PU, unknown + 1}\nw {Machine, power * seconds}\n");
-	assert_int_equal(trace_read(t, 0, &b, &e), 0);
-	assert_int_equal(trace_view_block(v, &b, &e), 0);
+	assert_int_equal(trace_read(t, 0, &b, &err), 0);
+	assert_int_equal(trace_view_block(v, &b, &err), 0);
 	assert_true(value_of(v, 0, 0, &b, 0) == 3 && value_of(v, 0, 3, &b, 0) == 15);
 	assert_true(value_of(v, 1, 0, &b, 0) == 10 && value_of(v, 1, 1, &b, 0) == 26);
 	assert_true(value_of(v, 2, 0, &b, 0) == 36);
@@ -461,9 +440,8 @@ TEST(least_greatest_and_mean)
 	};
 	struct trace *t = record(&h, values, 2, true, NULL);
 	struct trace_block b = {0};
-	struct err e;
 
-	assert_int_equal(trace_read(t, 0, &b, &e), 0);
+	assert_int_equal(trace_read(t, 0, &b, &err), 0);
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct trace_view *v = trace_view_new(&t->head, TRACE_RATE);
 		char text[64];
@@ -471,7 +449,7 @@ TEST(least_greatest_and_mean)
 		snprintf(text, sizeof(text), "f %s", rows[i].formula);
 		add_formulas(v, text);
 		assert_string_equal(v->metrics[0].missing, rows[i].missing);
-		assert_int_equal(trace_view_block(v, &b, &e), 0);
+		assert_int_equal(trace_view_block(v, &b, &err), 0);
 		for (unsigned object = 0; object < 2; object++) {
 			struct trace_statistics s = trace_view_statistics(v, 0, object);
 			double wanted = object ? rows[i].second : rows[i].first, found = value_of(v, 0, object, &b, 1);
@@ -500,7 +478,6 @@ TEST(modes_and_statistics)
 	struct trace_head h = head_of("Core:1 PU:1", NULL);
 	uint64_t values[] = { 10, 10, 5, 1, 20, 40, 5, 1, 60, 240, 5, 4 };
 	struct trace *t = record(&h, values, 3, true, NULL);
-	struct err e;
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct trace_view *v = trace_view_new(&t->head, rows[i].mode);
@@ -508,8 +485,8 @@ TEST(modes_and_statistics)
 		struct trace_block b = {0};
 
 		add_formulas(v, "c {PU, cycles} ratio {PU, instructions / cycles} g {Machine, power}");
-		assert_int_equal(trace_read(t, 0, &b, &e), 0);
-		assert_int_equal(trace_view_block(v, &b, &e), 0);
+		assert_int_equal(trace_read(t, 0, &b, &err), 0);
+		assert_int_equal(trace_view_block(v, &b, &err), 0);
 		s = trace_view_statistics(v, 0, 0);
 		assert_true(value_of(v, 0, 0, &b, 2) == rows[i].last && s.min == rows[i].min && s.max == rows[i].max &&
 			    s.average == rows[i].average && s.total == 90);
@@ -547,21 +524,17 @@ TEST(level_without_traced_pus)
 	hwloc_bitmap_t pus = hwloc_bitmap_alloc();
 	struct trace_head first = {0}, last = {0};
 	hwloc_obj_t group;
-	hwloc_topology_t t;
-	struct err e = {""};
+	hwloc_topology_t t = synthetic_load("Package:1 Core:4 PU:1");
 
-	assert_int_equal(hwloc_topology_init(&t), 0);
-	assert_int_equal(hwloc_topology_set_synthetic(t, "Package:1 Core:4 PU:1"), 0);
-	assert_int_equal(hwloc_topology_load(t), 0);
 	assert_non_null(group = hwloc_topology_alloc_group_object(t));
 	assert_non_null(group->cpuset = hwloc_bitmap_alloc());
 	hwloc_bitmap_set_range(group->cpuset, 0, 1);
 	assert_non_null(hwloc_topology_insert_group_object(t, group));
 	hwloc_bitmap_set_range(pus, 0, 1);
-	assert_int_equal(trace_head_tree(&first, t, pus, &e), 0);
+	assert_int_equal(trace_head_tree(&first, t, pus, &err), 0);
 	hwloc_bitmap_zero(pus);
 	hwloc_bitmap_set_range(pus, 2, 3);
-	assert_int_equal(trace_head_tree(&last, t, pus, &e), 0);
+	assert_int_equal(trace_head_tree(&last, t, pus, &err), 0);
 	assert_int_equal(last.nlevels + 1, first.nlevels);
 	assert_true(trace_head_level(&first, "Group0") >= 0 && trace_head_level(&last, "Group0") < 0);
 	hwloc_topology_destroy(t);
@@ -597,14 +570,13 @@ TEST(memory_at_two_levels)
 	struct trace_view *v = trace_view_new(&t->head, TRACE_RATE);
 	const struct trace_level *numa = &t->head.levels[trace_head_level(&t->head, "NUMANode")];
 	struct trace_block b = {0};
-	struct err e;
 
 	assert_non_null(v);
 	assert_int_equal(numa->n, 3);
 	assert_int_equal(numa->objects[2].count, 4);
 	add_formulas(v, "c {NUMANode, cycles} f {NUMANode, fills} p {Package, fills} m {Machine, fills}");
-	assert_int_equal(trace_read(t, 0, &b, &e), 0);
-	assert_int_equal(trace_view_block(v, &b, &e), 0);
+	assert_int_equal(trace_read(t, 0, &b, &err), 0);
+	assert_int_equal(trace_view_block(v, &b, &err), 0);
 	assert_true(value_of(v, 0, 0, &b, 0) == 3 && value_of(v, 0, 1, &b, 0) == 7 && value_of(v, 0, 2, &b, 0) == 10);
 	assert_true(value_of(v, 1, 0, &b, 0) == 10 && value_of(v, 1, 2, &b, 0) == 30);
 	assert_true(value_of(v, 2, 0, &b, 0) == 10 && value_of(v, 2, 1, &b, 0) == 20);
@@ -621,21 +593,16 @@ TEST(memory_without_pus)
 	hwloc_bitmap_t left = hwloc_bitmap_alloc();
 	const struct trace_level *numa;
 	struct trace_head h = {0};
-	hwloc_topology_t t;
-	struct err e = {""};
+	hwloc_topology_t t = synthetic_load("Package:3 [numa] Core:2 PU:1");
 
 	hwloc_bitmap_set_range(left, 2, 5);
-	assert_int_equal(hwloc_topology_init(&t), 0);
-	assert_int_equal(hwloc_topology_set_synthetic(t, "Package:3 [numa] Core:2 PU:1"), 0);
-	assert_int_equal(hwloc_topology_load(t), 0);
 	assert_int_equal(hwloc_topology_restrict(t, left, 0), 0);
-	assert_int_equal(trace_head_tree(&h, t, NULL, &e), 0);
+	assert_int_equal(trace_head_tree(&h, t, NULL, &err), 0);
 	assert_non_null(h.events = calloc(1, sizeof(*h.events)));
 	h.nevents = 1;
 	strcpy(h.events->name, "fills");
 	h.events->level = trace_head_level(&h, "NUMANode");
-	if (trace_head_check(&h, &e))
-		fail_msg("%s", e.text);
+	assert_ok(trace_head_check(&h, &err));
 	numa = &h.levels[h.events->level];
 	assert_int_equal(numa->n, 3);
 	assert_int_equal(numa->objects[2].os_index, 0);
@@ -657,9 +624,8 @@ TEST(papers_example_is_read)
 				   "PER_NUMA_L3_MISS {NUMANode, PAPI_L3_TCM}\n";
 	static const double values[] = { 30, 10 };
 	struct formula_list l;
-	struct err e;
 
-	assert_int_equal(formula_list_parse(text, strlen(text), "paper", &l, &e), 0);
+	assert_int_equal(formula_list_parse(text, strlen(text), "paper", &l, &err), 0);
 	assert_int_equal(l.n, 3);
 	assert_string_equal(l.list[0].name, "CYC_per_INS");
 	assert_string_equal(l.list[0].level, "PU");
@@ -689,7 +655,6 @@ TEST(formulas)
 		{ "max()", 0, "expected an event" }, { "max(a + min(b))", 0, "not nested" }, { "max a", 0, "operator" },
 		{ "max(a)+max(a)+max(a)+max(a)+max(a)+max(a)+max(a)+max(a)+max(a)", 0, "too many" },
 	};
-	struct err e;
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		double x, values[FORMULA_OPERANDS] = { [FORMULA_EVENTS] = 5, 4, 17 };
@@ -698,9 +663,10 @@ TEST(formulas)
 		int rc;
 
 		snprintf(text, sizeof(text), "f {PU, %s}", rows[i].text);
-		rc = formula_list_parse(text, strlen(text), "file", &l, &e);
-		if (!rc != !rows[i].error || (rc && (!strstr(e.text, rows[i].error) || strncmp(e.text, "file:", 5))))
-			fail_msg("%s: %s", rows[i].text, rc ? e.text : "is read");
+		rc = formula_list_parse(text, strlen(text), "file", &l, &err);
+		if (!rc != !rows[i].error ||
+		    (rc && (!strstr(err.text, rows[i].error) || strncmp(err.text, "file:", 5))))
+			fail_msg("%s: %s", rows[i].text, rc ? err.text : "is read");
 		if (rc)
 			continue;
 		for (unsigned k = 0; k < l.list[0].nevents; k++)
@@ -726,7 +692,6 @@ TEST(hostile_formulas_are_bounded)
 		{ "", "f", " {PU, 1}", 64, "at most 63" }, { "f {PU, ", "9", "}", 60000, "a number" },
 	};
 	struct formula_list l;
-	struct err e;
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf text = {0};
@@ -735,9 +700,9 @@ TEST(hostile_formulas_are_bounded)
 		for (unsigned n = 0; n < rows[i].times; n++)
 			buf_puts(&text, rows[i].again);
 		buf_puts(&text, rows[i].last);
-		assert_int_equal(formula_list_parse(text.data, text.len, "file", &l, &e), -1);
-		if (!strstr(e.text, rows[i].error))
-			fail_msg("row %zu: %s", i, e.text);
+		assert_int_equal(formula_list_parse(text.data, text.len, "file", &l, &err), -1);
+		if (!strstr(err.text, rows[i].error))
+			fail_msg("row %zu: %s", i, err.text);
 		buf_free(&text);
 	}
 }

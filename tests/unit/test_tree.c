@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <glob.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "table.h"
@@ -19,11 +15,9 @@
 
 static struct tree *parsed(const char *xml)
 {
-	struct err e;
-	struct tree *t = tree_parse(xml, strlen(xml), "node1", &e);
+	struct tree *t = tree_parse(xml, strlen(xml), "node1", &err);
 
-	if (!t)
-		fail_msg("%s", e.text);
+	assert_made(t);
 	return t;
 }
 
@@ -224,18 +218,11 @@ static void line_check(const char *text, unsigned line, const char *element, con
 
 TEST(machines_have_their_lines)
 {
-	const char *cache = getenv("TOPIARY_CACHE");
-	char pattern[4096];
-	glob_t found;
-
-	snprintf(pattern, sizeof(pattern), "%s/machines/*.xml", cache ? cache : ".cache");
-	if (glob(pattern, 0, NULL, &found))
-		skip();
-	for (size_t i = 0; i < found.gl_pathc; i++) {
+	for (char **file = cached("machines/*.xml"); *file; file++) {
 		struct buf xml = {0};
 		struct tree *t;
 
-		assert_int_equal(file_read(found.gl_pathv[i], CANON_MAX_BYTES, &xml, NULL), 0);
+		assert_int_equal(file_read(*file, CANON_MAX_BYTES, &xml, NULL), 0);
 		t = parsed(xml.data);
 		for (size_t k = 0; k < t->n; k++) {
 			const struct tree_object *o = &t->objects[k];
@@ -247,7 +234,6 @@ TEST(machines_have_their_lines)
 		tree_free(t);
 		buf_free(&xml);
 	}
-	globfree(&found);
 }
 
 TESTS_MAIN(NULL, NULL)

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "score/score_tree.h"
 #include "score/verdict.h"
 #include "table.h"
@@ -72,11 +68,10 @@ static const struct {
 	{ &spread, SCORE_TOUCHED, LEVEL_PACKAGE, 65535 }, { &spread, SCORE_TOUCHED, LEVEL_L2, 1 },
 };
 
-static int setup(void **state)
+FIXTURE(setup)
 {
 	for (size_t i = 0; i < ROWS(counts); i++)
 		cost_set(&counts[i].verdict->cost, counts[i].row, counts[i].level, counts[i].count);
-	(void) state;
 	return 0;
 }
 
@@ -108,11 +103,10 @@ TEST(reads_what_it_wrote)
 	for (size_t i = 0; i < ROWS(lines); i++) {
 		struct buf b = line_of(lines[i].verdict);
 		struct verdict v;
-		struct err e;
 
 		assert_string_equal(b.data, lines[i].line);
-		if (verdict_read(b.data, &v, &e))
-			fail_msg("row %zu: %s", i, e.text);
+		if (verdict_read(b.data, &v, &err))
+			fail_msg("row %zu: %s", i, err.text);
 		assert_same(&v, lines[i].verdict);
 		buf_free(&b);
 	}
@@ -172,10 +166,9 @@ TEST(reads_among_text_of_others)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct verdict v;
-		struct err e;
 
-		if (verdict_read(rows[i], &v, &e))
-			fail_msg("row %zu: %s", i, e.text);
+		if (verdict_read(rows[i], &v, &err))
+			fail_msg("row %zu: %s", i, err.text);
 		assert_int_equal(v.outcome, VERDICT_WAITS);
 		assert_int_equal(v.request.fit, FIT_REQUIRE);
 		assert_int_equal(v.request.level, LEVEL_L3);

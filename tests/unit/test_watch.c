@@ -3,11 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "../../select_plugin/snapshot_watch.h"
 #include "base/file.h"
@@ -20,7 +16,6 @@
 
 /* --- a folder, and the messages of the watch --- */
 
-static char folder[] = "/tmp/topiary-watch.XXXXXX";
 static char path[64], aside[64];
 
 static struct {
@@ -37,34 +32,24 @@ static void hear(bool trouble, const char *line)
 	pthread_mutex_unlock(&heard.mutex);
 }
 
-static int folder_make(void **state)
+FIXTURE(folder_make)
 {
-	(void) state;
-	if (!mkdtemp(folder))
-		return -1;
+	char *folder = folder_new();
+
 	snprintf(path, sizeof(path), "%s/snapshot", folder);
 	snprintf(aside, sizeof(aside), "%s/aside", folder);
 	return 0;
 }
 
-static int folder_remove(void **state)
+FIXTURE(watch_begin)
 {
-	(void) state;
-	unlink(aside);
-	return rmdir(folder);
-}
-
-static int watch_begin(void **state)
-{
-	(void) state;
 	heard.troubles = heard.views = 0;
 	*heard.line = '\0';
 	return snapshot_watch_start(path, 0, hear, NULL);
 }
 
-static int watch_end(void **state)
+FIXTURE(watch_end)
 {
-	(void) state;
 	snapshot_watch_stop();
 	snapshot_watch_drop();
 	unlink(path);
@@ -374,7 +359,7 @@ static void generation_write(struct buf *b, unsigned cores, bool seal)
 	memset(strstr(b->data, "sealed"), '#', strlen("sealed"));
 }
 
-static int generations_make(void **state)
+FIXTURE(generations_make)
 {
 	for (int seal = 0; seal < 2; seal++)
 		for (unsigned g = 0; g < GENERATIONS; g++)
@@ -382,7 +367,7 @@ static int generations_make(void **state)
 	return watch_begin(state);
 }
 
-static int generations_free(void **state)
+FIXTURE(generations_free)
 {
 	for (int seal = 0; seal < 2; seal++)
 		for (unsigned g = 0; g < GENERATIONS; g++)
@@ -582,4 +567,4 @@ TEST(thread_polls_the_file, .setup_func = watch_begin, .teardown_func = watch_en
 	snapshot_watch_stop();
 }
 
-TESTS_MAIN(folder_make, folder_remove)
+TESTS_MAIN(folder_make, NULL)

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../../cli/place/verdict.h"
 #include "table.h"
 
 static struct verdict read_line(const char *line)
 {
 	struct verdict v;
-	struct err e;
 
-	if (verdict_read(line, &v, &e))
-		fail_msg("%s: %s", line, e.text);
+	if (verdict_read(line, &v, &err))
+		fail_msg("%s: %s", line, err.text);
 	return v;
 }
 
