@@ -216,21 +216,11 @@ def test_bomb(intact):
 
 
 ENTITIES = b"".join(b'<!ENTITY e%d "%s">' % (i, b"&e%d;" % (i - 1) * 10 if i else b"x" * 10) for i in range(9))
+# Each kind of bad document is a row of tests/unit/test_parser.c, each kind of value one of test_fields.c.
 HOSTILE = {
     "entity bomb": XML.replace(b'"hwloc2.dtd"', b'"hwloc2.dtd" [' + ENTITIES + b"]").replace(b"bad", b"&e8;"),
-    "xxe": XML.replace(b'"hwloc2.dtd"',
-                       b'"hwloc2.dtd" [<!ENTITY x SYSTEM "file:///etc/passwd">]').replace(b'"bad"', b'"&x;"'),
-    "external dtd": XML.replace(b"hwloc2.dtd", b"http://127.0.0.1:1/x.dtd"),
     "no cpusets": re.sub(rb' (complete_)?cpuset="[^"]*"', b"", XML),
-    "one cpuset missing": re.sub(rb' complete_cpuset="[^"]*"', b"", XML, count=1),
-    "unknown element": XML.replace(b"</topology>", b"<script/></topology>"),
     "cut": XML[: len(XML) // 2],
-    "not xml": b"#!/bin/sh\nreboot\n",
-    "other xml": b"<?xml version='1.0'?><html/>",
-    "nul": XML.replace(b"bad", b"b\0d"),
-    "not utf-8": XML.replace(b"bad", b"b\xff\xfed"),
-    "encoding by a module": XML.replace(b"UTF-8", b"EUC-JP"),
-    "deep": XML.replace(b"</topology>", b"<object type='Group'>" * 3000 + b"</topology>"),
 }
 
 
@@ -243,10 +233,7 @@ def test_hostile_xml(intact, name):
 
 # Where nodes differ only in values no parser looks at them: none of these is such a value.
 VALUES = {
-    "tag": b"b<d", "quote": b'b"d', "entity": b"b&lt;d", "unknown entity": b"b&e;d",
-    "number of no character": b"b&#0;d", "line end": b"b\nd", "tab": b"b\td", "bell": b"b\ad",
-    "delete and more": b"b\xc2\x80\x01d", "not utf-8": b"b\xffd", "overlong utf-8": b"b\xc0\xafd",
-    "surrogate": b"b\xed\xa0\x80d", "cut utf-8": b"b\xe2\x82", "not unicode": b"b\xf4\x90\x80\x80d",
+    "entity": b"b&lt;d", "unknown entity": b"b&e;d", "line end": b"b\nd", "cut utf-8": b"b\xe2\x82",
     "another attribute": b'b" x="', "end of the element": b'b"/></object><object type="',
 }
 
@@ -259,11 +246,11 @@ def test_invalid_value(intact, value):
     answer = intact.put("value", xml)
     assert answer.status in (200, 422), answer.body
     if answer.status == 200:
-        assert value in ("entity", "tab", "line end", "delete and more", "surrogate")
+        assert value in ("entity", "line end")
         assert intact.get("/v1/nodes/value/topology").body == xml
 
 
-@pytest.mark.parametrize("memory", [b"1e9", b"0x10", b"--1", b"9" * 400, b"", b" 1", b"1 "])
+@pytest.mark.parametrize("memory", [b"1e9", b"9" * 400, b""])
 def test_invalid_memory_size(intact, memory):
     xml, said = machine("Package:2 [NUMANode(memory=67108864000)] Core:2 PU:1", "bad", 5), b'local_memory="67108864000"'
     for i in range(2):
