@@ -73,6 +73,37 @@ def is_worker(config):
     return hasattr(config, "workerinput")
 
 
+# Files that share clusters of the session, by the folder's fixtures: one worker starts those and runs all of the files.
+SHARING = {"plain": "daemons fates mixture reservations resize suspend",
+           "rich": "dynamic_nodes gres preemption specialised_cores", "network": "exclusive_topology network"}
+SHARED = {f"tests/cluster/compose/test_{name}.py": pair for pair, names in SHARING.items() for name in names.split()}
+# What takes longest begins first, so that no worker is alone with it at the end.
+LONGEST = ["tests/cluster/test_hostile.py", "tests/whole/test_whole.py", "plain", "rich", "network",
+           "tests/cluster/test_rank_file.py", "tests/cluster/test_fit.py", "tests/cluster/test_place.py"]
+
+
+def work_of(nodeid):
+    """What one worker runs as a whole: a file, or files that share clusters."""
+    file = nodeid.partition("::")[0]
+    return SHARED.get(file, file)
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONGEST.index(work) if (work := work_of(item.nodeid)) in LONGEST else len(LONGEST))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByWork(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return work_of(nodeid)
+    return ByWork(config, log)
+
+
 def pytest_runtestloop(session):
     """Starts the unit programs, which need no other test; each is reported in its turn."""
     if not session.config.option.collectonly and not is_worker(session.config):

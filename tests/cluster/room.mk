@@ -37,7 +37,7 @@ check: built
 check-programs:
 	@$(PYTEST) $(wildcard tests/unit/test_*.c)
 check-tests:
-	@TOPIARY_RECORD=check $(SIDE_BY_SIDE) --ignore-glob='*.c' tests/cluster tests/store tests/unit tests/whole
+	@TOPIARY_RECORD=check $(SIDE_BY_SIDE) --durations=25 --ignore-glob='*.c' tests/cluster tests/store tests/unit tests/whole
 check-suite:
 	@$(RIG_ENV) tests/suite/slurm_suite.py --telling
 check-release-%:

@@ -220,7 +220,7 @@ def fixture_running(cluster, folder):
     """A step that lasts until it is told to end: (process, end)."""
     go = folder / "step.go"
     process = subprocess.Popen([str(w) for w in as_user(USER, ["srun", "-Q", "-w", NODE, "-n1",
-                                                               "--topo-monitor=sw,hz=20", "sh", "-c", LONG,
+                                                               "--topo-monitor=sw,hz=100", "sh", "-c", LONG,
                                                                folder / "step"])], env=cluster.env(), cwd=folder,
                                stderr=subprocess.PIPE, text=True)
 
