@@ -8,6 +8,10 @@
 #include "map/places/places.h"
 #include "table.h"
 
+OWNS(struct matrix *, matrix_free)
+OWNS(struct places *, places_free)
+OWNS(struct hierarchy *, hierarchy_free)
+
 /* What tests of mappings are made of: matrices and places from words. */
 static inline struct matrix *matrix_of(const char *text)
 {

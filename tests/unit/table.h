@@ -19,6 +19,29 @@
 
 #include "base/err.h"
 
+/*
+ * A local variable that is freed where its block ends: FREED for what is freed by its address; OWNED for a pointer,
+ * after OWNS of its function. Cases that fail leave both.
+ *
+ *	OWNS(struct shape *, shape_free)
+ *	...
+ *	FREED(buf_free) struct buf text = {0};
+ *	OWNED(shape_free) struct shape *s = shape_parse(...);
+ */
+#define FREED(free_it) __attribute__((cleanup(free_it)))
+#define OWNED(free_it) __attribute__((cleanup(free_it##_owned)))
+#define OWNS(type, free_it) \
+	static inline void free_it##_owned(type *p) \
+	{ \
+		if (*p) \
+			free_it(*p); \
+	}
+
+static inline void free_owned(void *p)
+{
+	free(*(void **) p);
+}
+
 /* A fixture: returns 0, or -1. */
 #define FIXTURE(name) static int name(void **state __attribute__((unused)))
 
@@ -50,6 +73,17 @@ static inline char *folder_new(void)
 	}
 	assert_true(asprintf(&name, "%s/%u", folders.root, folders.n) > 0 && !mkdir(name, 0755));
 	return name;
+}
+
+/* A shell's commands, in a folder. */
+static inline void shell_in(const char *folder, const char *commands)
+{
+	char *line;
+
+	assert_true(asprintf(&line, "cd '%s' && %s", folder, commands) > 0);
+	if (system(line))
+		fail_msg("%s", line);
+	free(line);
 }
 
 /*

@@ -13,6 +13,8 @@
 #include "trace/advice.h"
 #include "trace/writer.h"
 
+OWNS(struct trace *, trace_close)
+
 #define TRACES 1000u /* with a fault, and as many without */
 #define SECOND 1e9
 
@@ -446,10 +448,9 @@ static void tick_make(const struct program *p, const struct trace_head *h, doubl
 static struct trace_head head_make(const char *machine, hwloc_const_bitmap_t pus)
 {
 	struct trace_head h = { .node = "cn1", .period = SECOND };
-	hwloc_topology_t t = synthetic_load(machine);
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = synthetic_load(machine);
 
 	assert_int_equal(trace_head_tree(&h, t, pus, &err), 0);
-	hwloc_topology_destroy(t);
 	assert_non_null(h.events = calloc(EVENTS, sizeof(*h.events)));
 	for (; h.nevents < EVENTS; h.nevents++) {
 		struct trace_event *x = &h.events[h.nevents];
@@ -500,7 +501,7 @@ static void run_make(struct run *r, const struct trace_head *h, const struct pro
 static struct trace *run_trace(const struct run *r, struct trace_head *h, unsigned ranks, unsigned recorders)
 {
 	int fd = memfd_create("advice", MFD_CLOEXEC), copy = dup(fd);
-	uint64_t *values = calloc(h->columns, sizeof(*values));
+	OWNED(free) uint64_t *values = calloc(h->columns, sizeof(*values));
 	struct trace_writer *w = trace_writer_new(fd, "made", h, &err);
 	struct trace *t;
 
@@ -517,7 +518,6 @@ static struct trace *run_trace(const struct run *r, struct trace_head *h, unsign
 		assert_int_equal(trace_writer_tick(w, r->end[tick], values, &err), 0);
 	}
 	assert_int_equal(trace_writer_close(w, &err), 0);
-	free(values);
 	assert_made(t = trace_open_fd(copy, "made", &err));
 	return t;
 }
@@ -528,12 +528,12 @@ struct score {
 
 static void one_trace(enum fault fault, struct score *score)
 {
-	struct trace_head h = head_make(machines[below(faults[fault].nmachines)], NULL);
+	FREED(trace_head_free) struct trace_head h = head_make(machines[below(faults[fault].nmachines)], NULL);
 	struct program p;
 	struct run r;
-	struct trace *t;
+	OWNED(trace_close) struct trace *t;
 	struct trace_tasks *tasks;
-	struct advice *list;
+	OWNED(free) struct advice *list;
 	unsigned n;
 
 	program_make(&p, &h);
@@ -561,10 +561,7 @@ static void one_trace(enum fault fault, struct score *score)
 		if (!*faults[fault].kind && list[i].result == ADVICE_FOUND)
 			print_message("false: %s: %s\n", list[i].kind, list[i].evidence);
 	}
-	free(list);
 	trace_tasks_free(tasks);
-	trace_close(t);
-	trace_head_free(&h);
 }
 
 TEST(finds_what_was_planted)
@@ -601,7 +598,7 @@ TEST(ranks_are_one_program)
 		struct trace_head h = head_make(machine, NULL), part[4];
 		unsigned ranks = 2 + below(2) * 2, n, nparts;
 		const char *names[] = { "a", "b", "c", "d" };
-		struct advice *whole, *parts;
+		OWNED(free) struct advice *whole, *parts;
 		struct trace *t, *each[4];
 		struct program p;
 		struct run r;
@@ -611,11 +608,10 @@ TEST(ranks_are_one_program)
 		run_make(&r, &h, &p);
 		t = run_trace(&r, &h, 1, 1);
 		for (unsigned k = 0; k < ranks; k++) {
-			hwloc_bitmap_t pus = hwloc_bitmap_alloc();
+			OWNED(hwloc_bitmap_free) hwloc_bitmap_t pus = hwloc_bitmap_alloc();
 
 			hwloc_bitmap_set_range(pus, k * h.pus / ranks, (k + 1) * h.pus / ranks - 1);
 			part[k] = head_make(machine, pus);
-			hwloc_bitmap_free(pus);
 			each[k] = run_trace(&r, &part[k], 1 + (ranks - 1) / level_of(&h, "NUMANode")->n, ranks);
 		}
 		whole = advice_list(&(struct advice_node){ &t, names, 1, NULL, NULL, NULL }, &n, &err);
@@ -625,8 +621,6 @@ TEST(ranks_are_one_program)
 			if (whole[k].result != parts[k].result)
 				fail_msg("%s: %s: '%s', '%s'", machine, whole[k].kind, whole[k].evidence,
 					 parts[k].evidence);
-		free(whole);
-		free(parts);
 		free(r.values);
 		trace_close(t);
 		trace_head_free(&h);
@@ -646,16 +640,16 @@ TEST(traces_must_belong_together)
 		{ "cn1", "busy", 1000 * (int64_t) SECOND, "b: it was recorded at another time than the others" },
 	};
 	static const char *const names[] = { "a", "b" };
-	struct trace_head a = head_make(machines[0], NULL);
+	FREED(trace_head_free) struct trace_head a = head_make(machines[0], NULL);
 	struct program p;
 	struct run r;
 
 	program_make(&p, &a);
 	run_make(&r, &a, &p);
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct trace_head b = head_make(machines[0], NULL);
+		FREED(trace_head_free) struct trace_head b = head_make(machines[0], NULL);
 		struct trace *t[2] = { run_trace(&r, &a, 1, 1) };
-		struct advice *list;
+		OWNED(free) struct advice *list;
 		struct err e = { "" };
 		unsigned n;
 
@@ -667,13 +661,10 @@ TEST(traces_must_belong_together)
 		assert_int_equal(!list, rows[i].error != NULL);
 		if (rows[i].error)
 			assert_string_equal(e.text, rows[i].error);
-		free(list);
 		trace_close(t[0]);
 		trace_close(t[1]);
-		trace_head_free(&b);
 	}
 	free(r.values);
-	trace_head_free(&a);
 }
 
 /*
@@ -686,12 +677,12 @@ TEST(scattered_or_packed)
 	static const struct { double small, large; bool is_packed; } rows[] = {
 		{ 3e6, 9e6, false }, { 2e4, 14e6, true },
 	};
-	struct trace_head h = head_make("Package:2 [NUMANode] L3Cache:1 Core:4 PU:1", NULL);
+	FREED(trace_head_free) struct trace_head h = head_make("Package:2 [NUMANode] L3Cache:1 Core:4 PU:1", NULL);
 
 	srand48(2016);
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct trace *t;
-		struct advice *list;
+		OWNED(trace_close) struct trace *t;
+		OWNED(free) struct advice *list;
 		struct program p;
 		struct run r;
 		unsigned n;
@@ -715,11 +706,8 @@ TEST(scattered_or_packed)
 			assert_true(!is_due || (strstr(list[k].evidence, "NUMANode 1 has 100 %") &&
 						strstr(list[k].remedy, "--topo-place=scatter")));
 		}
-		free(list);
 		free(r.values);
-		trace_close(t);
 	}
-	trace_head_free(&h);
 }
 
 TESTS_MAIN(NULL, NULL)

@@ -62,7 +62,7 @@ TEST(only_what_is_written_is_read)
 
 	for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
 		struct monitor_ask a = {0};
-		struct buf text = {0};
+		FREED(buf_free) struct buf text = {0};
 
 		monitor_ask_write(&asks[i], &text);
 		assert_true(text.len <= ASK_SIZE);
@@ -71,7 +71,6 @@ TEST(only_what_is_written_is_read)
 		assert_int_equal(a.request.hz, asks[i].request.hz);
 		assert_string_equal(a.request.set, asks[i].request.set);
 		assert_string_equal(a.gpus, asks[i].gpus);
-		buf_free(&text);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct monitor_ask a = { 7, { 7, "kept", false }, "" };

@@ -43,7 +43,7 @@ TEST(replaces_files)
 TEST(replaces_links_and_never_follows)
 {
 	char other[80];
-	struct buf b = {0};
+	FREED(buf_free) struct buf b = {0};
 
 	snprintf(other, sizeof(other), "%s/other", dir);
 	assert_int_equal(file_replace(other, "mine", 4, 0600, NULL), 0);
@@ -52,7 +52,6 @@ TEST(replaces_links_and_never_follows)
 	put("new");
 	assert_int_equal(file_read(other, 100, &b, NULL), 0);
 	assert_string_equal(b.data, "mine");
-	buf_free(&b);
 }
 
 TEST(hashes)
@@ -132,13 +131,12 @@ TEST(reads_lines)
 TEST(reads_long_values)
 {
 	char text[6000] = "Database=";
-	struct settings s;
+	FREED(settings_free) struct settings s;
 
 	memset(text + 9, 'd', 5000);
 	put(text);
 	assert_ok(settings_load(path, &s, &err));
 	assert_string_equal(s.database, text + 9);
-	settings_free(&s);
 }
 
 TEST(a_named_file_exists)

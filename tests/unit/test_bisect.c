@@ -9,10 +9,13 @@
 #include "map/engine/bisection.h"
 #include "map/engine/split.h"
 
+OWNS(struct slots *, slots_free)
+
 /* Every other rank, or all; and empty slots. */
 static void open_some(struct bisection *h, const struct matrix *m, unsigned step, unsigned empty)
 {
-	unsigned *rank = malloc(m->ranks * sizeof(*rank)), *local = malloc(m->ranks * sizeof(*local)), n = 0;
+	OWNED(free) unsigned *rank = malloc(m->ranks * sizeof(*rank)), *local = malloc(m->ranks * sizeof(*local));
+	unsigned n = 0;
 
 	memset(local, 0xff, m->ranks * sizeof(*local));
 	for (unsigned r = 0; r < m->ranks; r += step) {
@@ -20,8 +23,6 @@ static void open_some(struct bisection *h, const struct matrix *m, unsigned step
 		rank[n++] = r;
 	}
 	assert_int_equal(bisection_init(h, m, &(struct matrix_ranks){ rank, local, n }, empty), 0);
-	free(rank);
-	free(local);
 }
 
 /* The matrix as a graph, and its eigenvectors; the caller frees mass and the vectors. */
@@ -65,7 +66,7 @@ TEST(finds_low_eigenvectors)
 
 	for (size_t i = 0; i < ROWS(rows); i++)
 		for (uint64_t seed = 1; seed <= 5; seed++) {
-			struct matrix *m = grid(rows[i].wide, rows[i].high, 7);
+			OWNED(matrix_free) struct matrix *m = grid(rows[i].wide, rows[i].high, 7);
 			double *mode[MODES], *swing = malloc(m->ranks * sizeof(*swing));
 			struct spectral_graph w = graph_find(m, seed, mode);
 
@@ -79,7 +80,6 @@ TEST(finds_low_eigenvectors)
 				free(mode[k]);
 			free(w.mass);
 			free(swing);
-			matrix_free(m);
 		}
 }
 
@@ -103,8 +103,8 @@ TEST(cuts_grids)
 
 	for (size_t i = 0; i < ROWS(rows); i++)
 		for (uint64_t seed = 1; seed <= 5; seed++) {
-			struct matrix *m = grid(rows[i].wide, rows[i].high, rows[i].weight);
-			struct bisection h;
+			OWNED(matrix_free) struct matrix *m = grid(rows[i].wide, rows[i].high, rows[i].weight);
+			FREED(bisection_free) struct bisection h;
 			double cut;
 
 			open_some(&h, m, 1, 0);
@@ -112,28 +112,24 @@ TEST(cuts_grids)
 			cut = bisection_cut(&h);
 			if (cut != rows[i].cut || firsts(&h) != rows[i].first)
 				fail_msg("row %zu, seed %u: %g cut, %u", i, (unsigned) seed, cut, firsts(&h));
-			bisection_free(&h);
-			matrix_free(m);
 		}
 }
 
 /* Any sizes, ranks without communication, quick or not. */
 TEST(halves_have_exact_sizes)
 {
-	struct matrix *m = grid(7, 5, 2);
+	OWNED(matrix_free) struct matrix *m = grid(7, 5, 2);
 
 	for (unsigned step = 1; step <= 2; step++)
 		for (unsigned first = 1; first < (m->ranks + step - 1) / step; first++) {
-			struct bisection h;
+			FREED(bisection_free) struct bisection h;
 
 			open_some(&h, m, step, 0);
 			assert_int_equal(bisection_run(&h, first,
 						    (struct bisection_way){ .quick = first % 2, .loose = 0.2,
 									 .seed = first }), 0);
 			assert_int_equal(firsts(&h), first);
-			bisection_free(&h);
 		}
-	matrix_free(m);
 }
 
 /* With spare room a half gets as many ranks as belong together, within its limit, and empty slots for the others. */
@@ -148,7 +144,7 @@ TEST(free_sizes_minimise_the_cut)
 
 	for (size_t i = 0; i < ROWS(rows); i++)
 		for (unsigned seed = 1; seed <= 4; seed++) {
-			struct bisection h;
+			FREED(bisection_free) struct bisection h;
 			unsigned empty = 0;
 
 			open_some(&h, m, 1, rows[i].empty);
@@ -159,7 +155,6 @@ TEST(free_sizes_minimise_the_cut)
 			assert_int_equal(firsts(&h) + empty, rows[i].first);
 			if (bisection_cut(&h) > rows[i].cut)
 				fail_msg("row %zu, seed %u: %g cut, %u first", i, seed, bisection_cut(&h), firsts(&h));
-			bisection_free(&h);
 		}
 	matrix_free(m);
 }
@@ -167,9 +162,9 @@ TEST(free_sizes_minimise_the_cut)
 /* The predicted decrease of exchanges, and the gains kept, equal a new computation. */
 TEST(kept_gains_are_exact)
 {
-	struct matrix *m = grid(9, 7, 3);
+	OWNED(matrix_free) struct matrix *m = grid(9, 7, 3);
 	uint64_t chance = 1;
-	struct bisection h;
+	FREED(bisection_free) struct bisection h;
 
 	open_some(&h, m, 1, 0);
 	for (unsigned turn = 0; turn < 50; turn++) {
@@ -187,14 +182,12 @@ TEST(kept_gains_are_exact)
 			assert_true(fabs(gain[i] - h.gain[i]) < 1e-9);
 		free(gain);
 	}
-	bisection_free(&h);
-	matrix_free(m);
 }
 
 TEST(improves_existing_halves)
 {
-	struct matrix *m = grid(8, 4, 1);
-	struct bisection h;
+	OWNED(matrix_free) struct matrix *m = grid(8, 4, 1);
+	FREED(bisection_free) struct bisection h;
 	bool best[32];
 
 	open_some(&h, m, 1, 0);
@@ -211,16 +204,14 @@ TEST(improves_existing_halves)
 	assert_int_equal(bisection_again(&h, 16, (struct bisection_way){ .quick = true, .seed = 3 }), 1);
 	for (unsigned i = 0; i < h.n; i++)
 		assert_int_equal(h.second[i], !best[i]);
-	bisection_free(&h);
-	matrix_free(m);
 }
 
 /* A pair tried in vain is not tried again until a rank moved in one of its domains; a saved state is restored. */
 TEST(pairs_are_tried_once)
 {
-	struct places *p = places_of(4, "Package:2 Core:4", NULL);
-	struct slots *s = slots_new(p, NULL);
-	struct attempts a;
+	OWNED(places_free) struct places *p = places_of(4, "Package:2 Core:4", NULL);
+	OWNED(slots_free) struct slots *s = slots_new(p, NULL);
+	FREED(attempts_free) struct attempts a;
 
 	assert_int_equal(attempts_init(&a, s), 0);
 	assert_true(attempts_add(&a, 0, 1, 2));
@@ -238,9 +229,6 @@ TEST(pairs_are_tried_once)
 	attempts_change(&a, 2 * 8);
 	attempts_return(&a);
 	assert_false(attempts_add(&a, 0, 1, 2));
-	attempts_free(&a);
-	slots_free(s);
-	places_free(p);
 }
 
 /* Far from good: a stride that is coprime to the number of slots. */
@@ -267,7 +255,7 @@ static int ranks_polish(const struct matrix *m, const struct slots *s, uint64_t 
 
 static void check_mends(way_to_mend refine, const struct matrix *m, const struct slots *s, unsigned seed, double most)
 {
-	unsigned *slot = far_from_good(m, s), *again = far_from_good(m, s);
+	OWNED(free) unsigned *slot = far_from_good(m, s), *again = far_from_good(m, s);
 	unsigned char *taken = calloc(s->n, 1);
 	double before = slots_cost(m, s, slot), after;
 
@@ -279,8 +267,6 @@ static void check_mends(way_to_mend refine, const struct matrix *m, const struct
 	after = slots_cost(m, s, slot);
 	if (after > most || after >= before)
 		fail_msg("%u ranks, seed %u: %g, before %g", m->ranks, seed, after, before);
-	free(slot);
-	free(again);
 	free(taken);
 }
 
@@ -318,26 +304,23 @@ TEST(refines_mappings)
 
 	for (size_t i = 0; i < ROWS(rows); i++)
 		for (unsigned seed = 1; seed <= 4; seed++) {
-			struct matrix *m = grid(rows[i].wide, rows[i].high, 1);
-			struct places *p = places_of(rows[i].hosts, rows[i].shape, NULL);
-			struct slots *s = slots_new(p, NULL);
+			OWNED(matrix_free) struct matrix *m = grid(rows[i].wide, rows[i].high, 1);
+			OWNED(places_free) struct places *p = places_of(rows[i].hosts, rows[i].shape, NULL);
+			OWNED(slots_free) struct slots *s = slots_new(p, NULL);
 
 			check_mends(rows[i].way, m, s, seed, rows[i].most);
-			slots_free(s);
-			places_free(p);
-			matrix_free(m);
 		}
 }
 
 /* At every level: no rank leaves its domain, and inside the domains a scattered grid becomes cheaper. */
 TEST(refines_within_domains)
 {
-	struct matrix *m = grid(9, 10, 1);
-	struct places *p = places_of(6, "Package:2 L3Cache:2 Core:4", NULL);
-	struct slots *s = slots_new(p, NULL);
+	OWNED(matrix_free) struct matrix *m = grid(9, 10, 1);
+	OWNED(places_free) struct places *p = places_of(6, "Package:2 L3Cache:2 Core:4", NULL);
+	OWNED(slots_free) struct slots *s = slots_new(p, NULL);
 
 	for (unsigned t = 0; t + 1 < s->nlevels; t++) {
-		unsigned *slot = malloc(m->ranks * sizeof(*slot)), *was = malloc(m->ranks * sizeof(*was));
+		OWNED(free) unsigned *slot = malloc(m->ranks * sizeof(*slot)), *was = malloc(m->ranks * sizeof(*was));
 		unsigned char *taken = calloc(s->n, 1);
 
 		for (unsigned r = 0; r < m->ranks; r++)
@@ -350,13 +333,8 @@ TEST(refines_within_domains)
 		assert_true(slots_cost(m, s, slot) <= slots_cost(m, s, was));
 		if (t == 0)
 			assert_true(slots_cost(m, s, slot) < slots_cost(m, s, was));
-		free(slot);
-		free(was);
 		free(taken);
 	}
-	slots_free(s);
-	places_free(p);
-	matrix_free(m);
 }
 
 TESTS_MAIN(NULL, NULL)

@@ -25,34 +25,26 @@ static void same_bytes(const struct buf *a, const struct buf *b)
 
 static void keeps_still(const struct canon *c, const char *name)
 {
-	struct canon again = canonical(&c->xml, name);
+	FREED(canon_free) struct canon again = canonical(&c->xml, name);
 
 	same_bytes(&c->xml, &again.xml);
-	canon_free(&again);
 }
 
 static void means_the_same(const struct buf *xml, const struct canon *c, const char *name)
 {
-	hwloc_topology_t was = topology_of_xml(xml), is = topology_of_xml(&c->xml);
-	struct buf was_xml = topology_export(was), is_xml = topology_export(is);
-	struct canon a = canonical(&was_xml, name), b = canonical(&is_xml, name);
+	OWNED(hwloc_topology_destroy) hwloc_topology_t was = topology_of_xml(xml), is = topology_of_xml(&c->xml);
+	FREED(buf_free) struct buf was_xml = topology_export(was), is_xml = topology_export(is);
+	FREED(canon_free) struct canon a = canonical(&was_xml, name), b = canonical(&is_xml, name);
 
 	same_bytes(&a.xml, &b.xml);
-	canon_free(&a);
-	canon_free(&b);
-	buf_free(&was_xml);
-	buf_free(&is_xml);
-	hwloc_topology_destroy(was);
-	hwloc_topology_destroy(is);
 }
 
 static void holds(const struct buf *xml, const char *name)
 {
-	struct canon c = canonical(xml, name);
+	FREED(canon_free) struct canon c = canonical(xml, name);
 
 	keeps_still(&c, name);
 	means_the_same(xml, &c, name);
-	canon_free(&c);
 }
 
 TEST(accepts_what_hwloc_writes)
@@ -64,25 +56,21 @@ TEST(accepts_what_hwloc_writes)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		hwloc_topology_t t = topology_of_synthetic(rows[i]);
-		struct buf xml = topology_export(t);
+		OWNED(hwloc_topology_destroy) hwloc_topology_t t = topology_of_synthetic(rows[i]);
+		FREED(buf_free) struct buf xml = topology_export(t);
 
 		holds(&xml, rows[i]);
-		buf_free(&xml);
-		hwloc_topology_destroy(t);
 	}
 }
 
 TEST(accepts_this_machine)
 {
-	hwloc_topology_t t = topology_begin();
-	struct buf xml;
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = topology_begin();
+	FREED(buf_free) struct buf xml;
 
 	assert_int_equal(hwloc_topology_load(t), 0);
 	xml = topology_export(t);
 	holds(&xml, "this machine");
-	buf_free(&xml);
-	hwloc_topology_destroy(t);
 }
 
 TEST(accepts_real_machines)
@@ -90,13 +78,12 @@ TEST(accepts_real_machines)
 	size_t held = 0;
 
 	for (char **file = cached(CORPUS "*.xml"); *file; file++) {
-		struct buf xml = {0};
+		FREED(buf_free) struct buf xml = {0};
 
 		if (corpus_read(*file, &xml)) {
 			holds(&xml, *file);
 			held++;
 		}
-		buf_free(&xml);
 	}
 	assert_true(held > 10);
 }
@@ -135,8 +122,8 @@ TEST(renumbers)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf xml = {0};
-		struct canon c;
+		FREED(buf_free) struct buf xml = {0};
+		FREED(canon_free) struct canon c;
 
 		buf_printf(&xml, HEAD "<topology version='2.0'>" BODY "%s</topology>", rows[i][0]);
 		c = canonical(&xml, rows[i][0]);
@@ -145,8 +132,6 @@ TEST(renumbers)
 		assert_non_null(strstr(c.xml.data, "value=\"a&amp;b\""));
 		assert_string_equal(c.host, "a&b");
 		keeps_still(&c, rows[i][0]);
-		canon_free(&c);
-		buf_free(&xml);
 	}
 }
 
@@ -155,14 +140,13 @@ TEST(writes_one_form_of_escapes)
 	static const char doc[] = HEAD "<topology version='2.0'>" MACHINE("1")
 		"<info name='&#38;&amp;#38;&lt;&gt;&quot;&apos;&#x41;' value='&#9;&#10;&#13;\xc3\xa4'/>"
 		"<userdata length='5'>&lt;&amp;\r\n\"&gt;</userdata>" OBJECT("PU", "2") "/></object></topology>";
-	struct canon c;
+	FREED(canon_free) struct canon c;
 
 	assert_ok(canon_parse(doc, strlen(doc), "escapes", &c, &err));
 	assert_non_null(strstr(c.xml.data, "    <info name=\"&amp;&amp;#38;&lt;&gt;&quot;'A\""
 			       " value=\"&#9;&#10;&#13;\xc3\xa4\"/>\n    <userdata length=\"5\">&lt;&amp;\n"
 			       "\"&gt;</userdata>\n"));
 	keeps_still(&c, "escapes");
-	canon_free(&c);
 }
 
 TEST(keeps_hwloc3)
@@ -170,7 +154,7 @@ TEST(keeps_hwloc3)
 	static const char doc[] = DOC3(MACHINE("7") OBJECT("L3Cache", "3") " id=\"obj3\" cache_inclusive=\"1\">"
 		OBJECT("PU", "20") " id=\"obj20\"/></object></object><info name=\"HostName\" value=\"n1\"/>"
 		TIER LOCALITY);
-	struct canon c;
+	FREED(canon_free) struct canon c;
 
 	assert_ok(canon_parse(doc, strlen(doc), "hwloc 3", &c, &err));
 	assert_non_null(strstr(c.xml.data, "<topology version=\"3.0\">\n"));
@@ -179,7 +163,6 @@ TEST(keeps_hwloc3)
 	assert_non_null(strstr(c.xml.data, "\n  " TIER "\n  " LOCALITY "\n</topology>\n"));
 	assert_string_equal(c.host, "n1");
 	keeps_still(&c, "hwloc 3");
-	canon_free(&c);
 }
 
 TEST(refuses)
@@ -276,12 +259,11 @@ TEST(refuses_every_piece)
 	struct canon c;
 
 	for (size_t n = 0; n < strlen(doc); n++) {
-		char *piece = malloc(n + 1);
+		OWNED(free) char *piece = malloc(n + 1);
 
 		memcpy(piece, doc, n);
 		if (!canon_parse(piece, n, "piece", &c, &err))
 			fail_msg("accepted the first %zu bytes", n);
-		free(piece);
 	}
 	assert_int_equal(canon_parse(doc, strlen(doc), "whole", &c, NULL), 0);
 	canon_free(&c);
@@ -325,7 +307,7 @@ TEST(has_limits)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf at = rows[i].make(rows[i].most), above = rows[i].make(rows[i].most + 1);
+		FREED(buf_free) struct buf at = rows[i].make(rows[i].most), above = rows[i].make(rows[i].most + 1);
 		struct canon c = canonical(&at, "at the limit");
 		struct err e = {0};
 
@@ -333,8 +315,6 @@ TEST(has_limits)
 		assert_int_equal(canon_parse(above.data, above.len, "above", &c, &e), -1);
 		if (!strstr(e.text, rows[i].says))
 			fail_msg("says \"%s\", not \"%s\"", e.text, rows[i].says);
-		buf_free(&at);
-		buf_free(&above);
 	}
 }
 

@@ -130,7 +130,7 @@ static struct tree *tree_of(const char *xml, const char *name)
 
 static char *sentences(const struct tree *a, const struct tree *b)
 {
-	struct changes c;
+	FREED(changes_free) struct changes c;
 	struct buf out = {0};
 
 	assert_ok(compare_trees(a, b, &c, &err));
@@ -138,7 +138,6 @@ static char *sentences(const struct tree *a, const struct tree *b)
 	for (size_t i = 0; i < c.n; i++)
 		buf_printf(&out, "%s %s|%s\n", severity_name(c.list[i].severity),
 			   change_direction_name(c.list[i].direction), c.list[i].words);
-	changes_free(&c);
 	return out.data;
 }
 
@@ -304,7 +303,7 @@ static const struct row {
 /* How many of its two directions are wrong. */
 static int row_check(const struct row *row)
 {
-	char *before = machine(row->synthetic), *after, *there, *back;
+	OWNED(free) char *before = machine(row->synthetic), *after, *there, *back;
 	struct tree *a, *b;
 	int wrong;
 
@@ -320,12 +319,8 @@ static int row_check(const struct row *row)
 	wrong = !!strcmp(there, row->there) + !!strcmp(back, row->back);
 	if (wrong)
 		print_error("%s:\nthere\n%sback\n%s", row->name, there, back);
-	free(there);
-	free(back);
 	tree_free(a);
 	tree_free(b);
-	free(before);
-	free(after);
 	return wrong;
 }
 
@@ -383,7 +378,7 @@ TEST(facts_become_changes)
 	};
 
 	for (size_t i = 0; i < ROWS(facts); i++) {
-		struct change c;
+		FREED(change_free) struct change c;
 
 		assert_int_equal(change_of_fact(facts[i].object, facts[i].name, facts[i].from, facts[i].to, &c, NULL),
 				 0);
@@ -391,7 +386,6 @@ TEST(facts_become_changes)
 		assert_int_equal(c.severity, facts[i].s);
 		assert_int_equal(c.direction, facts[i].d);
 		assert_string_equal(c.from, facts[i].from);
-		change_free(&c);
 	}
 }
 
@@ -447,11 +441,11 @@ TEST(hwloc_applies_its_diff)
 {
 	static const struct edit smaller = { REPLACE, "type=\"NUMANode\" os_index=\"3\"", "68719476736",
 					     "51539607552" };
-	char *a = exported(NODE), *b = edited(strdup(a), &smaller), *name;
-	struct canon x = canonical(a), y = canonical(b);
+	OWNED(free) char *a = exported(NODE), *b = edited(strdup(a), &smaller), *name;
+	FREED(canon_free) struct canon x = canonical(a), y = canonical(b);
 	hwloc_topology_diff_t diff;
-	struct buf out = {0};
-	hwloc_topology_t t;
+	FREED(buf_free) struct buf out = {0};
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t;
 
 	assert_int_equal(hwdiff_xml(x.xml.data, x.xml.len, y.xml.data, y.xml.len, &out, NULL), 0);
 	assert_int_equal(hwloc_topology_diff_load_xmlbuffer(out.data, out.len + 1, &diff, &name), 0);
@@ -459,19 +453,12 @@ TEST(hwloc_applies_its_diff)
 	assert_int_equal(hwloc_topology_diff_apply(t, diff, 0), 0);
 	assert_true(hwloc_get_obj_by_type(t, HWLOC_OBJ_NUMANODE, 3)->attr->numanode.local_memory == 51539607552);
 	hwloc_topology_diff_destroy(diff);
-	hwloc_topology_destroy(t);
-	free(name);
-	buf_free(&out);
-	canon_free(&x);
-	canon_free(&y);
-	free(a);
-	free(b);
 }
 
 TEST(reports_what_hwloc_cannot_express)
 {
-	char *a = exported(SMT), *b = exported(PU_ONLY);
-	struct canon x = canonical(a), y = canonical(b);
+	OWNED(free) char *a = exported(SMT), *b = exported(PU_ONLY);
+	FREED(canon_free) struct canon x = canonical(a), y = canonical(b);
 	struct buf out = {0};
 	struct err e = {""};
 
@@ -479,10 +466,6 @@ TEST(reports_what_hwloc_cannot_express)
 	assert_int_equal(hwdiff_xml(x.xml.data, x.xml.len, "no XML", 6, &out, &e), -1);
 	assert_non_null(strstr(e.text, "hwloc"));
 	assert_int_equal(out.len, 0);
-	canon_free(&x);
-	canon_free(&y);
-	free(a);
-	free(b);
 }
 
 TESTS_MAIN(NULL, NULL)

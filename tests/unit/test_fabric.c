@@ -7,6 +7,9 @@
 #include "fabric/model/names.h"
 #include "table.h"
 
+OWNS(struct fabric *, fabric_free)
+OWNS(json_t *, json_decref)
+
 static struct fabric *fabric_with(const char *text, const struct fabric_names *names)
 {
 	struct err e = {""};
@@ -70,7 +73,7 @@ TEST(derives_names_from_descriptions)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf host = {0}, name = {0};
+		FREED(buf_free) struct buf host = {0}, name = {0};
 
 		assert_int_equal(names_host(rows[i].description, &host) != NULL, rows[i].host != NULL);
 		if (rows[i].host)
@@ -78,8 +81,6 @@ TEST(derives_names_from_descriptions)
 		assert_int_equal(names_switch(rows[i].description, &name), rows[i].as_switch != NULL);
 		if (rows[i].as_switch)
 			assert_string_equal(name.data, rows[i].as_switch);
-		buf_free(&host);
-		buf_free(&name);
 	}
 }
 
@@ -109,7 +110,7 @@ TEST(reads_every_format_of_infiniband)
 	static const char *const rows[] = { ports, discovered };
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct fabric *f = fabric_of(rows[i]);
+		OWNED(fabric_free) struct fabric *f = fabric_of(rows[i]);
 
 		assert_int_equal(f->nnodes, 4);
 		assert_int_equal(f->nswitches, 2);
@@ -129,7 +130,6 @@ TEST(reads_every_format_of_infiniband)
 			assert_int_equal(f->links[l].count, trunk ? 2 : 1);
 			assert_int_equal(f->links[l].mbps, trunk ? 64000 : 32000);
 		}
-		fabric_free(f);
 	}
 }
 
@@ -212,9 +212,9 @@ static const char paper[] =
 
 TEST(reads_and_writes_the_papers_example)
 {
-	struct fabric *f = fabric_of(paper);
+	OWNED(fabric_free) struct fabric *f = fabric_of(paper);
 	const struct hierarchy *h = f->planes[0].levels;
-	struct buf out = {0};
+	FREED(buf_free) struct buf out = {0};
 
 	assert_int_equal(f->planes[0].kind, FABRIC_TORUS);
 	assert_int_equal(h->nlevels, 2);
@@ -228,8 +228,6 @@ TEST(reads_and_writes_the_papers_example)
 	assert_int_equal(distance(h, "n129", "n129"), 0);
 	assert_int_equal(hierarchy_write(h, &out, NULL), 0);
 	assert_string_equal(out.data, paper);
-	buf_free(&out);
-	fabric_free(f);
 }
 
 TEST(writes_what_it_read)
@@ -254,13 +252,11 @@ TEST(writes_what_it_read)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct fabric *f = fabric_of(rows[i].text);
-		struct buf out = {0};
+		OWNED(fabric_free) struct fabric *f = fabric_of(rows[i].text);
+		FREED(buf_free) struct buf out = {0};
 
 		assert_int_equal(hierarchy_write(f->planes[0].levels, &out, NULL), 0);
 		assert_string_equal(out.data, rows[i].written);
-		buf_free(&out);
-		fabric_free(f);
 	}
 }
 
@@ -291,13 +287,11 @@ TEST(reads_and_writes_slurm)
 		const char *text = slurm_rows[i].text;
 
 		for (unsigned again = 0; again < 2; again++, text = slurm_rows[i].slurm) {
-			struct fabric *f = fabric_of(text);
-			struct buf out = {0};
+			OWNED(fabric_free) struct fabric *f = fabric_of(text);
+			FREED(buf_free) struct buf out = {0};
 
 			assert_int_equal(fabric_write_slurm(f, NULL, &out, NULL), 0);
 			assert_string_equal(out.data, slurm_rows[i].slurm);
-			buf_free(&out);
-			fabric_free(f);
 		}
 	}
 }
@@ -305,14 +299,13 @@ TEST(reads_and_writes_slurm)
 TEST(writes_topology_yaml)
 {
 	struct fabric *f = fabric_of("SwitchName=top Switches=a,b\nSwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n3\n");
-	struct buf out = {0};
+	FREED(buf_free) struct buf out = {0};
 
 	assert_int_equal(fabric_write_slurm_yaml(f, NULL, &out, NULL), 0);
 	assert_string_equal(out.data, "---\n- topology: fabric\n  cluster_default: true\n"
 	  "  tree:\n    switches:\n"
 			    "      - switch: a\n        nodes: n[1-2]\n      - switch: b\n        nodes: n3\n"
 			    "      - switch: top\n        children: a,b\n");
-	buf_free(&out);
 	fabric_free(f);
 }
 
@@ -358,23 +351,21 @@ static const struct {
 TEST(reads_topology_yaml)
 {
 	for (size_t i = 0; i < ROWS(yaml_rows); i++) {
-		struct fabric *f = fabric_of(yaml_rows[i].text);
-		struct buf out = {0};
+		OWNED(fabric_free) struct fabric *f = fabric_of(yaml_rows[i].text);
+		FREED(buf_free) struct buf out = {0};
 
 		assert_int_equal(f->planes[0].kind, yaml_rows[i].kind);
 		assert_int_equal(fabric_write_slurm(f, NULL, &out, NULL), 0);
 		if (yaml_rows[i].slurm)
 			assert_string_equal(out.data, yaml_rows[i].slurm);
-		buf_free(&out);
-		fabric_free(f);
 	}
 }
 
 /* x counts fastest, and each ring closes. */
 TEST(a_torus_of_yaml_is_where_it_says)
 {
-	struct fabric *whole = fabric_of(yaml_rows[2].text), *part = fabric_of(yaml_rows[3].text),
-		      *ring = fabric_of(yaml_rows[5].text);
+	OWNED(fabric_free) struct fabric *whole = fabric_of(yaml_rows[2].text), *part = fabric_of(yaml_rows[3].text),
+		*ring = fabric_of(yaml_rows[5].text);
 	const struct hierarchy *h = whole->planes[0].levels;
 
 	assert_int_equal(distance(h, "n1", "n2"), 200);
@@ -387,26 +378,19 @@ TEST(a_torus_of_yaml_is_where_it_says)
 	assert_int_equal(distance(part->planes[0].levels, "n1", "n4"), 400);
 	assert_int_equal(distance(ring->planes[0].levels, "n1", "n8"), 200);
 	assert_int_equal(distance(ring->planes[0].levels, "n1", "n5"), 800);
-	fabric_free(whole);
-	fabric_free(part);
-	fabric_free(ring);
 }
 
 /* What topology.yaml is written, is read, and as topology.conf the same. */
 TEST(writes_the_yaml_that_it_reads)
 {
 	for (size_t i = 0; i < ROWS(slurm_rows); i++) {
-		struct fabric *f = fabric_of(slurm_rows[i].text), *again;
-		struct buf yaml = {0}, out = {0};
+		OWNED(fabric_free) struct fabric *f = fabric_of(slurm_rows[i].text), *again;
+		FREED(buf_free) struct buf yaml = {0}, out = {0};
 
 		assert_int_equal(fabric_write_slurm_yaml(f, NULL, &yaml, NULL), 0);
 		again = fabric_of(yaml.data);
 		assert_int_equal(fabric_write_slurm(again, NULL, &out, NULL), 0);
 		assert_string_equal(out.data, slurm_rows[i].slurm);
-		buf_free(&yaml);
-		buf_free(&out);
-		fabric_free(f);
-		fabric_free(again);
 	}
 }
 
@@ -421,19 +405,14 @@ TEST(a_fabric_of_json_is_the_same)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct fabric *f = fabric_of(rows[i]), *again;
-		json_t *j = fabric_json(f), *parts = fabric_json_parts(f), *same;
+		OWNED(fabric_free) struct fabric *f = fabric_of(rows[i]), *again;
+		OWNED(json_decref) json_t *j = fabric_json(f), *parts = fabric_json_parts(f), *same;
 		struct err e = {""};
 
 		if (!(again = fabric_of_json(parts, "test", &e)))
 			fail_msg("%s\n%s", e.text, rows[i]);
 		same = fabric_json(again);
 		assert_true(json_equal(j, same));
-		json_decref(j);
-		json_decref(parts);
-		json_decref(same);
-		fabric_free(f);
-		fabric_free(again);
 	}
 }
 
@@ -442,7 +421,7 @@ TEST(writes_a_graph_and_reads_it)
 {
 	struct fabric *f = fabric_of("SwitchName=a Nodes=n1 Switches=b,c\nSwitchName=b Nodes=n2 Switches=c\n"
 				     "SwitchName=c Nodes=n3 Switches=d\nSwitchName=d Nodes=n4\n"), *again;
-	struct buf out = {0}, twice = {0};
+	FREED(buf_free) struct buf out = {0}, twice = {0};
 
 	assert_int_equal(f->planes[0].kind, FABRIC_GRAPH);
 	assert_int_equal(hierarchy_write(f->planes[0].levels, &out, NULL), 0);
@@ -452,8 +431,6 @@ TEST(writes_a_graph_and_reads_it)
 	assert_string_equal(out.data, twice.data);
 	assert_int_equal(distance(again->planes[0].levels, "n1", "n4"), 400);
 	assert_int_equal(distance(again->planes[0].levels, "n1", "n3"), 200);
-	buf_free(&out);
-	buf_free(&twice);
 	fabric_free(f);
 	fabric_free(again);
 }
@@ -467,8 +444,8 @@ TEST(writes_the_chosen_alone)
 {
 	char prefix[] = "io";
 	const struct fabric_hosts c = { is_dev, prefix };
-	struct fabric *f = fabric_of(slurm_rows[0].text);
-	struct buf out = {0};
+	OWNED(fabric_free) struct fabric *f = fabric_of(slurm_rows[0].text);
+	FREED(buf_free) struct buf out = {0};
 	struct err e = {""};
 
 	assert_int_equal(fabric_write_slurm(f, &c, &out, NULL), 0);
@@ -476,8 +453,6 @@ TEST(writes_the_chosen_alone)
 	strcpy(prefix, "x");
 	assert_int_equal(fabric_write_slurm(f, &c, &out, &e), -1);
 	assert_string_equal(e.text, "no switch has a host with a known name");
-	buf_free(&out);
-	fabric_free(f);
 }
 
 TEST(refuses_what_is_malformed)
@@ -632,7 +607,7 @@ static unsigned shuffled(unsigned i, unsigned n)
 /* Written as text and read again it is the same to every two hosts. */
 static void check_text(const struct hierarchy *h)
 {
-	struct buf out = {0};
+	FREED(buf_free) struct buf out = {0};
 	struct hierarchy *again;
 
 	assert_int_equal(hierarchy_write(h, &out, NULL), 0);
@@ -642,7 +617,6 @@ static void check_text(const struct hierarchy *h)
 		assert_int_equal(distance(again, h->hosts[0].name, h->hosts[i].name),
 				 hierarchy_distance(h, &h->hosts[0], &h->hosts[i]));
 	hierarchy_free(again);
-	buf_free(&out);
 }
 
 TEST(a_torus_has_the_hops_of_its_rings)
@@ -654,8 +628,8 @@ TEST(a_torus_has_the_hops_of_its_rings)
 	for (size_t r = 0; r < ROWS(rows); r++) {
 		const unsigned *dim = rows[r], n = dim[0] * dim[1] * dim[2];
 		const struct hierarchy *h;
-		struct buf text = {0};
-		struct fabric *f;
+		FREED(buf_free) struct buf text = {0};
+		OWNED(fabric_free) struct fabric *f;
 
 		for (unsigned i = 0; i < n; i++) {
 			unsigned x = i % dim[0], y = i / dim[0] % dim[1], z = i / dim[0] / dim[1];
@@ -669,7 +643,6 @@ TEST(a_torus_has_the_hops_of_its_rings)
 			put_hosts(&text, shuffled(i, n), 2);
 		}
 		f = fabric_of(text.data);
-		buf_free(&text);
 		assert_int_equal(f->planes[0].kind, FABRIC_GRAPH);
 		h = f->planes[0].levels;
 		assert_int_equal(h->level[0].size, n);
@@ -685,14 +658,13 @@ TEST(a_torus_has_the_hops_of_its_rings)
 				assert_int_equal(distance(h, a, b), hops ? hops * 200 : 100);
 			}
 		check_text(h);
-		fabric_free(f);
 	}
 }
 
 TEST(a_torus_that_lacks_a_link_is_a_graph)
 {
-	struct buf text = {0};
-	struct fabric *f;
+	FREED(buf_free) struct buf text = {0};
+	OWNED(fabric_free) struct fabric *f;
 
 	/* a ring of six, one link missing, with a chord */
 	for (unsigned i = 0; i < 5; i++)
@@ -705,17 +677,15 @@ TEST(a_torus_that_lacks_a_link_is_a_graph)
 	assert_int_equal(distance(f->planes[0].levels, "h0-0", "h0-1"), 100);
 	assert_int_equal(distance(f->planes[0].levels, "h0-0", "h1-1"), 200);
 	assert_int_equal(distance(f->planes[0].levels, "h0-0", "h5-0"), 600);
-	fabric_free(f);
-	buf_free(&text);
 }
 
 /* Three tiers: pods of edge and aggregation switches below cores; a storage node on a core is a host of a spine. */
 TEST(recognises_a_fat_tree)
 {
 	enum { PODS = 3, EDGES = 2, AGGS = 2, CORES = 2, HOSTS = 8 };
-	struct buf text = {0}, odd = {0}, scotch = {0};
+	FREED(buf_free) struct buf text = {0}, odd = {0}, scotch = {0};
 	const struct hierarchy *h;
-	struct fabric *f;
+	OWNED(fabric_free) struct fabric *f;
 
 	for (unsigned p = 0; p < PODS; p++)
 		for (unsigned a = 0; a < AGGS; a++) {
@@ -745,10 +715,6 @@ TEST(recognises_a_fat_tree)
 	assert_int_equal(fabric_write_scotch(h, &scotch, NULL), 0);
 	assert_non_null(strstr(scotch.data, "sub\n49 0 1 2 "));
 	assert_non_null(strstr(scotch.data, "\ntleaf\n3 4 400 2 400 8 100\n"));
-	buf_free(&scotch);
-	buf_free(&odd);
-	buf_free(&text);
-	fabric_free(f);
 }
 
 TEST(lists_anomalies)
@@ -772,16 +738,14 @@ TEST(lists_anomalies)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct fabric *f = fabric_of(rows[i].text);
-		struct buf odd = {0};
+		OWNED(fabric_free) struct fabric *f = fabric_of(rows[i].text);
+		FREED(buf_free) struct buf odd = {0};
 
 		fabric_list_anomalies(f, &odd);
 		if (rows[i].odd)
 			assert_string_equal(odd.data, rows[i].odd);
 		else
 			assert_int_equal(odd.len, 0);
-		buf_free(&odd);
-		fabric_free(f);
 	}
 }
 
@@ -820,8 +784,8 @@ TEST(hosts_are_told_apart)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf text = {0}, slurm = {0}, odd = {0};
-		struct fabric *f;
+		FREED(buf_free) struct buf text = {0}, slurm = {0}, odd = {0};
+		OWNED(fabric_free) struct fabric *f;
 
 		for (unsigned k = 0; k < 12 && rows[i].adapters[k]; k++) {
 			int len = strcspn(rows[i].adapters[k], "@"), s = rows[i].adapters[k][len + 1];
@@ -836,10 +800,6 @@ TEST(hosts_are_told_apart)
 		fabric_list_anomalies(f, &odd);
 		if (rows[i].odd && *rows[i].odd)
 			assert_string_equal(odd.data, rows[i].odd);
-		fabric_free(f);
-		buf_free(&text);
-		buf_free(&slurm);
-		buf_free(&odd);
 	}
 }
 

@@ -6,6 +6,8 @@
 #include "delta/field_layout.h"
 #include "delta/base_cache.h"
 
+OWNS(struct base_cache *, base_cache_free)
+
 #define MAX (1u << 20)
 
 #define HOST "value=\"node17\""
@@ -70,11 +72,10 @@ static struct line_index lines_of(const char *text)
 static void comes_back(const struct field_layout *layout, const struct line_index *base, const struct buf *doc,
 		       const struct buf *diff)
 {
-	struct buf again = {0};
+	FREED(buf_free) struct buf again = {0};
 
 	assert_ok(field_layout_decode(layout, base, diff->data, diff->len, doc->len, &again, &err));
 	assert_string_equal(again.data, doc->data);
-	buf_free(&again);
 }
 
 static struct buf diff_of(const struct field_layout *layout, const struct line_index *base, const struct buf *doc)
@@ -113,11 +114,12 @@ TEST(accepts_valid_field_values)
 		{ PAGES, "count=\"9999999999999999999\"" }, { "count=\"0\"", "count=\"512\"" },
 		{ "<topology", "<topology" },
 	};
-	struct line_index base = lines_of(NODE);
+	FREED(line_index_free) struct line_index base = lines_of(NODE);
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf doc = node((struct edit[]){ rows[i], {0} }), same = node(NULL), diff;
-		struct field_layout layout = {0};
+		FREED(buf_free) struct buf doc = node((struct edit[]){ rows[i], {0} }), same = node(NULL);
+		struct buf diff;
+		FREED(field_layout_free) struct field_layout layout = {0};
 
 		if (learn(&layout, &base, &doc) != (strcmp(rows[i].from, rows[i].to) != 0))
 			fail_msg("%s: widened or not", rows[i].to);
@@ -126,11 +128,7 @@ TEST(accepts_valid_field_values)
 		buf_free(&diff);
 		diff = diff_of(&layout, &base, &same);
 		buf_free(&diff);
-		field_layout_free(&layout);
-		buf_free(&doc);
-		buf_free(&same);
 	}
-	line_index_free(&base);
 }
 
 /* The shape depends on them: shape/tier.h, shape/core_kind.h. */
@@ -142,16 +140,13 @@ TEST(refuses_another_kind_of_memory_or_core)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf text = node((struct edit[]){ rows[i], {0} }),
-			   doc = node((struct edit[]){ rows[i], { CITY, "value=\"other\"" }, {0} });
-		struct line_index base = lines_of(text.data);
+		FREED(buf_free) struct buf text = node((struct edit[]){ rows[i], {0} }),
+			doc = node((struct edit[]){ rows[i], { CITY, "value=\"other\"" }, {0} });
+		FREED(line_index_free) struct line_index base = lines_of(text.data);
 		struct field_layout wider = {0}, none = {0};
 		bool widened;
 
 		assert_int_equal(field_layout_widen(&none, &base, doc.data, doc.len, &wider, &widened), 1);
-		line_index_free(&base);
-		buf_free(&doc);
-		buf_free(&text);
 	}
 }
 
@@ -180,13 +175,13 @@ TEST(refuses_what_is_more)
 		{ PAGES, "count=\"10000000000000000000\"" }, { MEMORY, "local_memory=\"67378102272\"" },
 		{ MEMORY, "local_memory=\"128849018880\"" }, { MEMORY, "local_memory=\"137438953473\"" },
 		{ MEMORY, "local_memory=\"134756204544a\"" },
-		{ MEMORY, "local_memory=\"\"" },
+		{ MEMORY, "local_memory=\"\"" }, { MEMORY, "local_memory=\"0x10\"" }, { MEMORY, "local_memory=\" 1\"" },
 		{ MEMORY, "local_memory=\"134756204544\" x=\"1\"" }, { MEMORY, "os_memory=\"134756204544\"" },
 	};
-	struct line_index base = lines_of(NODE);
+	FREED(line_index_free) struct line_index base = lines_of(NODE);
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf doc = node((struct edit[]){ rows[i], {0} }), diff = {0};
+		FREED(buf_free) struct buf doc = node((struct edit[]){ rows[i], {0} }), diff = {0};
 		struct field_layout wider = {0}, none = {0};
 		bool widened;
 
@@ -194,10 +189,7 @@ TEST(refuses_what_is_more)
 		    field_layout_encode(&none, &base, doc.data, doc.len, &diff) != 1)
 			fail_msg("taken: %s", rows[i].to);
 		assert_null(wider.fields);
-		buf_free(&diff);
-		buf_free(&doc);
 	}
-	line_index_free(&base);
 }
 
 /* What is stored, to the byte: of each row's document, by the layout learned from it and all before. */
@@ -219,21 +211,17 @@ TEST(stores_few_bytes)
 		{ { { NODE_GUID, "value=\"506b:4b03:003d:aee8\"" }, { IMAGE_GUID, "value=\"506b:4b03:003d:aee8\" " },
 		    { ADDRESS, "value=\"20:00:50:6b:4b:03:00:3d:ae:e8\"" } }, "\x45\x44\xda" "A123417\n", 11 },
 	};
-	struct line_index base = lines_of(NODE);
-	struct field_layout layout = {0};
+	FREED(line_index_free) struct line_index base = lines_of(NODE);
+	FREED(field_layout_free) struct field_layout layout = {0};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf doc = node(rows[i].edits), diff;
+		FREED(buf_free) struct buf doc = node(rows[i].edits), diff;
 
 		assert_true(learn(&layout, &base, &doc));
 		diff = diff_of(&layout, &base, &doc);
 		if (diff.len != rows[i].len || memcmp(diff.data, rows[i].diff, diff.len))
 			fail_msg("row %zu keeps %zu bytes: %s", i, diff.len, diff.data);
-		buf_free(&diff);
-		buf_free(&doc);
 	}
-	field_layout_free(&layout);
-	line_index_free(&base);
 }
 
 /*
@@ -256,7 +244,7 @@ TEST(wider_layouts_fit_all_before)
 		{ { CITY, "value=\"Z\xc3\xb6rich\"" }, { HOST, "value=\"\"" } },
 		{ { "A&amp;B", "AB" }, { SERIAL, "value=\"SN-A1234\xe2\x82\xac\"" } },
 	};
-	struct line_index base = lines_of(NODE);
+	FREED(line_index_free) struct line_index base = lines_of(NODE);
 	struct field_layout forms[ROWS(rows)] = {0}, none = {0};
 	struct buf docs[ROWS(rows)], diffs[ROWS(rows)];
 
@@ -270,10 +258,9 @@ TEST(wider_layouts_fit_all_before)
 			fail_msg("row %zu widens nothing", i);
 		diffs[i] = diff_of(&forms[i], &base, &docs[i]);
 		for (size_t k = 0; k < i; k++) {
-			struct buf diff = diff_of(&forms[i], &base, &docs[k]);
+			FREED(buf_free) struct buf diff = diff_of(&forms[i], &base, &docs[k]);
 
 			comes_back(&forms[k], &base, &docs[k], &diffs[k]);
-			buf_free(&diff);
 		}
 	}
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -281,7 +268,6 @@ TEST(wider_layouts_fit_all_before)
 		buf_free(&docs[i]);
 		buf_free(&diffs[i]);
 	}
-	line_index_free(&base);
 }
 
 static struct field_layout form_of_all(const struct line_index *base, struct buf *doc)
@@ -306,36 +292,33 @@ static struct field_layout form_of_all(const struct line_index *base, struct buf
 static void decode_refuses(const struct field_layout *layout, const struct line_index *base, const struct buf *diff,
 			   size_t len, size_t max)
 {
-	struct buf out = {0};
+	FREED(buf_free) struct buf out = {0};
 	struct err e = {""};
 
 	buf_puts(&out, "before");
 	assert_int_equal(field_layout_decode(layout, base, diff->data, len, max, &out, &e), -1);
 	assert_non_null(strstr(e.text, "fields"));
 	assert_string_equal(out.data, "before");
-	buf_free(&out);
 }
 
 static void decode_is_right_or_refuses(const struct field_layout *layout, const struct line_index *base,
 				       const struct buf *diff)
 {
-	struct buf out = {0}, again = {0};
+	FREED(buf_free) struct buf out = {0}, again = {0};
 
 	if (!field_layout_decode(layout, base, diff->data, diff->len, MAX, &out, NULL)) {
 		assert_int_equal(field_layout_encode(layout, base, out.data, out.len, &again), 0);
 		assert_int_equal(again.len, diff->len);
 		assert_memory_equal(again.data, diff->data, diff->len);
 	}
-	buf_free(&out);
-	buf_free(&again);
 }
 
 TEST(refuses_spoiled_diffs)
 {
-	struct line_index base = lines_of(NODE), other;
-	struct buf doc, diff, shorter = node((struct edit[]){ { "    <info name=\"HostName\" " HOST "/>\n", "" },
-							      {0} });
-	struct field_layout layout = form_of_all(&base, &doc);
+	FREED(line_index_free) struct line_index base = lines_of(NODE), other;
+	FREED(buf_free) struct buf doc, diff,
+		shorter = node((struct edit[]){ { "    <info name=\"HostName\" " HOST "/>\n", "" }, {0} });
+	FREED(field_layout_free) struct field_layout layout = form_of_all(&base, &doc);
 
 	other = lines_of(shorter.data);
 	diff = diff_of(&layout, &base, &doc);
@@ -352,12 +335,6 @@ TEST(refuses_spoiled_diffs)
 	}
 	buf_add(&diff, "\n", 1);
 	decode_refuses(&layout, &base, &diff, diff.len, MAX);
-	buf_free(&diff);
-	buf_free(&doc);
-	buf_free(&shorter);
-	field_layout_free(&layout);
-	line_index_free(&base);
-	line_index_free(&other);
 }
 
 /* As a store that was tampered with may give it. */
@@ -375,10 +352,10 @@ TEST(refuses_layouts_of_another_base)
 	static const struct field right = {
 		.line = 2, .start = 33, .len = 6, .keep_start = 4, .alias = -1, .fixed = true, .digits = 2,
 	};
-	struct line_index base = lines_of(NODE);
+	FREED(line_index_free) struct line_index base = lines_of(NODE);
 	struct field_layout layout = { (struct field[]){ right }, 1 }, two = { (struct field[]){ right, right }, 2 };
-	struct buf doc = node((struct edit[]){ { HOST, "value=\"node18\"" }, {0} }), diff = diff_of(&layout, &base,
-												    &doc);
+	FREED(buf_free) struct buf doc = node((struct edit[]){ { HOST, "value=\"node18\"" }, {0} }),
+		diff = diff_of(&layout, &base, &doc);
 
 	assert_int_equal(diff.len, 1);
 	decode_refuses(&two, &base, &diff, 1, MAX);
@@ -388,9 +365,6 @@ TEST(refuses_layouts_of_another_base)
 			fail_msg("row %zu is taken", i);
 		decode_refuses(&layout, &base, &diff, 1, MAX);
 	}
-	buf_free(&diff);
-	buf_free(&doc);
-	line_index_free(&base);
 }
 
 /* A value cut out as SQL does it. */
@@ -428,7 +402,7 @@ TEST(gives_sql_the_positions)
 {
 	struct line_index base = lines_of(NODE), is;
 	struct buf doc, diff;
-	struct field_layout layout = form_of_all(&base, &doc);
+	FREED(field_layout_free) struct field_layout layout = form_of_all(&base, &doc);
 
 	is = lines_of(doc.data);
 	diff = diff_of(&layout, &base, &doc);
@@ -436,7 +410,7 @@ TEST(gives_sql_the_positions)
 	for (size_t i = 0; i < layout.n; i++) {
 		const struct field *f = &layout.fields[i];
 		const char *value = is.text + is.starts[f->line] + f->start;
-		struct buf cut = {0};
+		FREED(buf_free) struct buf cut = {0};
 		unsigned at[2], width[2], ordinal[2];
 
 		if (f->line == 7) {	/* the pages, told by the memory */
@@ -449,11 +423,9 @@ TEST(gives_sql_the_positions)
 		sql_cut(&layout, &base, i, &diff, &cut);
 		if (strncmp(cut.data, value, cut.len) || value[cut.len] != '"')
 			fail_msg("line %u: cut out is %s", f->line, cut.data);
-		buf_free(&cut);
 	}
 	buf_free(&diff);
 	buf_free(&doc);
-	field_layout_free(&layout);
 	line_index_free(&base);
 	line_index_free(&is);
 }
@@ -461,7 +433,7 @@ TEST(gives_sql_the_positions)
 /* More lines differ than a layout has fields: refused at once. */
 TEST(refuses_too_many_fields)
 {
-	struct buf a = {0}, b = {0};
+	FREED(buf_free) struct buf a = {0}, b = {0};
 	struct field_layout layout = {0}, wider;
 	struct line_index base;
 	bool widened;
@@ -480,8 +452,6 @@ TEST(refuses_too_many_fields)
 	assert_int_equal(line_index_build(a.data, a.len, &base), 0);
 	assert_int_equal(field_layout_widen(&layout, &base, b.data, b.len, &wider, &widened), 1);
 	line_index_free(&base);
-	buf_free(&a);
-	buf_free(&b);
 }
 
 TEST(cuts_lines)
@@ -493,12 +463,11 @@ TEST(cuts_lines)
 		     { "a\n\nb\n", 3 } };
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct line_index l = lines_of(rows[i].text);
+		FREED(line_index_free) struct line_index l = lines_of(rows[i].text);
 
 		assert_int_equal(l.count, rows[i].count);
 		assert_int_equal(l.starts[0], 0);
 		assert_int_equal(l.starts[l.count], strlen(rows[i].text));
-		line_index_free(&l);
 	}
 }
 
@@ -531,10 +500,11 @@ static void add(struct base_cache *s, int base, int layout_id, const char *text,
 TEST(matches_the_base_that_stores_least)
 {
 	static const struct edit far[] = { { HOST, "value=\"node99\"" }, { SERIAL, "value=\"SN-Z9999\"" }, {0} };
-	struct base_cache *s = base_cache_new(8);
-	struct buf other = node(far), doc = node((struct edit[]){ { HOST, "value=\"node18\"" }, {0} }), diff = {0};
+	OWNED(base_cache_free) struct base_cache *s = base_cache_new(8);
+	FREED(buf_free) struct buf other = node(far), doc = node((struct edit[]){ { HOST, "value=\"node18\"" }, {0} }),
+		diff = {0};
 	const struct cached_base *b = NULL;
-	struct field_layout wider = {0};
+	FREED(field_layout_free) struct field_layout wider = {0};
 
 	assert_int_equal(base_cache_match(s, doc.data, doc.len, NULL, NULL, &b, &diff, &wider), -1);
 	add(s, 1, 10, other.data, (struct field_layout){0});
@@ -557,11 +527,6 @@ TEST(matches_the_base_that_stores_least)
 	assert_int_equal(base_cache_match(s, doc.data, doc.len, NULL, NULL, &b, &diff, &wider), 1);
 	assert_int_equal(b->base, 1);
 	base_cache_release(s, b);
-	field_layout_free(&wider);
-	base_cache_free(s);
-	buf_free(&other);
-	buf_free(&doc);
-	buf_free(&diff);
 }
 
 TEST(groups_near_identical_documents)
@@ -572,11 +537,11 @@ TEST(groups_near_identical_documents)
 	} rows[] = { { "value=\"node17\"", -1, 1, -1 }, { "value=\"node17\"", 5, 0, 5 },
 		     { "value=\"node18\"", 6, 0, 5 }, { "value=\"node19\"", -1, 0, 5 }, { NULL, -1, 1, -1 },
 		     { NULL, 6, 0, 6 } };
-	struct base_cache *s = base_cache_new(8);
+	OWNED(base_cache_free) struct base_cache *s = base_cache_new(8);
 	const struct cached_base *b;
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf doc = {0};
+		FREED(buf_free) struct buf doc = {0};
 		int base = -1;
 
 		if (rows[i].host)
@@ -585,17 +550,15 @@ TEST(groups_near_identical_documents)
 			buf_add(&doc, "<topology/>\n", strlen("<topology/>\n"));
 		assert_int_equal(base_cache_join(s, doc.data, doc.len, rows[i].key, &base), rows[i].rc);
 		assert_int_equal(base, rows[i].base);
-		buf_free(&doc);
 	}
 	b = base_cache_acquire(s, 5);
 	assert_int_equal(b->layout.n, 1);
 	base_cache_release(s, b);
-	base_cache_free(s);
 }
 
 TEST(evicts_the_least_recently_used)
 {
-	struct base_cache *s = base_cache_new(2);
+	OWNED(base_cache_free) struct base_cache *s = base_cache_new(2);
 	const struct cached_base *taken, *b;
 
 	add(s, 1, 0, "one\n", (struct field_layout){0});
@@ -611,7 +574,6 @@ TEST(evicts_the_least_recently_used)
 	base_cache_drop(s, 3);
 	assert_string_equal(b->text, "three\n");
 	base_cache_release(s, b);
-	base_cache_free(s);
 	base_cache_free(NULL);
 }
 
@@ -621,7 +583,7 @@ static void *use_base_cache(void *given)
 
 	for (unsigned i = 0; i < 2000; i++) {
 		char host[32];
-		struct buf doc, diff = {0};
+		FREED(buf_free) struct buf doc, diff = {0};
 		struct field_layout wider;
 		const struct cached_base *b;
 		int rc;
@@ -637,22 +599,19 @@ static void *use_base_cache(void *given)
 			base_cache_drop(s, b->base);
 		if (rc >= 0)
 			base_cache_release(s, b);
-		buf_free(&diff);
-		buf_free(&doc);
 	}
 	return NULL;
 }
 
 TEST(serves_threads)
 {
-	struct base_cache *s = base_cache_new(3);
+	OWNED(base_cache_free) struct base_cache *s = base_cache_new(3);
 	pthread_t threads[2];
 
 	for (size_t i = 0; i < ROWS(threads); i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, use_base_cache, s), 0);
 	for (size_t i = 0; i < ROWS(threads); i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
-	base_cache_free(s);
 }
 
 TESTS_MAIN(NULL, NULL)

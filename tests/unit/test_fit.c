@@ -3,6 +3,8 @@
 #include "score/score.h"
 #include "table.h"
 
+OWNS(struct shape *, shape_free)
+
 #define MOST 128		/* cores, where shapes are written down */
 #define WORDS (MOST / 64)
 
@@ -55,7 +57,7 @@ struct pick_row {
 static void expect_picks(const struct pick_row *rows, size_t count, enum fit fit)
 {
 	for (const struct pick_row *r = rows; r < rows + count; r++) {
-		struct shape *s = shape_of(r->shape);
+		OWNED(shape_free) struct shape *s = shape_of(r->shape);
 		struct score_need need = {
 			.cores = r->cores, .task_cores = r->task_cores ? r->task_cores : 1, .fit = fit,
 			.level = r->level, .path = &r->path,
@@ -70,7 +72,6 @@ static void expect_picks(const struct pick_row *rows, size_t count, enum fit fit
 			fail_msg("%s: %d", r->why, rc);
 		if (!rc)
 			expect_cores(r->why, r->chosen, chosen);
-		shape_free(s);
 	}
 }
 
@@ -269,7 +270,7 @@ TEST(spreads)
 
 TEST(refusals_leave_all_as_it_was)
 {
-	struct shape *s = shape_of("Package:2 Core:2 PU:1");
+	OWNED(shape_free) struct shape *s = shape_of("Package:2 Core:2 PU:1");
 	uint64_t free_cores = 0xf, chosen = 0x5;
 	struct score_cost cost = { .word = { 77 } };
 	struct request_path path = PATH(2, { LEVEL_L3, 1 }, { LEVEL_CORE, 2 });
@@ -285,7 +286,6 @@ TEST(refusals_leave_all_as_it_was)
 		assert_int_equal(chosen, 0x5);
 		assert_int_equal(cost.word[0], 77);
 	}
-	shape_free(s);
 }
 
 TEST(a_path_chooses_the_kind_of_core)
@@ -308,7 +308,7 @@ TEST(a_path_chooses_the_kind_of_core)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct shape *s = shape_of(rows[i].shape);
+		OWNED(shape_free) struct shape *s = shape_of(rows[i].shape);
 		struct request_path path = PATH(1, { LEVEL_CORE, rows[i].cores });
 		struct score_need need = { .cores = rows[i].cores, .task_cores = 1, .fit = FIT_REQUIRE, .path = &path };
 		uint64_t chosen = 0;
@@ -318,7 +318,6 @@ TEST(a_path_chooses_the_kind_of_core)
 		assert_int_equal(score_pick(s, &rows[i].free_cores, &need, &chosen, &cost), !rows[i].chosen);
 		if (chosen != rows[i].chosen)
 			fail_msg("row %zu: %#lx", i, (unsigned long) chosen);
-		shape_free(s);
 	}
 }
 
@@ -359,7 +358,7 @@ TEST(ranks)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct shape *a = shape_of(rows[i].shape), *b = shape_of(rows[i].other);
+		OWNED(shape_free) struct shape *a = shape_of(rows[i].shape), *b = shape_of(rows[i].other);
 		struct score_need need = {
 			.cores = rows[i].cores, .task_cores = rows[i].task_cores ? rows[i].task_cores : 1,
 			.fit = FIT_PREFER, .level = rows[i].level,
@@ -380,15 +379,13 @@ TEST(ranks)
 		assert_true(score_differ(&x, &y, &row, &level) < 0);
 		if (row != rows[i].row || level != rows[i].decided)
 			fail_msg("%s: by row %d, level %d", rows[i].why, row, level);
-		shape_free(a);
-		shape_free(b);
 	}
 }
 
 /* What has no count has none, and what is equal differs in nothing. */
 TEST(counts_what_there_is)
 {
-	struct shape *s = shape_of("Package:2 L3Cache:2 Core:4 PU:1");
+	OWNED(shape_free) struct shape *s = shape_of("Package:2 L3Cache:2 Core:4 PU:1");
 	uint64_t free_cores = 0xf7f3;
 	struct score_need need = { .cores = 5, .task_cores = 2, .fit = FIT_PREFER, .level = LEVEL_L3 };
 	static const struct {
@@ -421,15 +418,14 @@ TEST(counts_what_there_is)
 	assert_int_equal(score_differ(&cost, &cost, &row, &level), 0);
 	assert_int_equal(row, SCORE_ROWS);
 	assert_int_equal(level, LEVEL_COUNT);
-	shape_free(s);
 }
 
 TEST(takes_large_shapes)
 {
 	static const struct score_need one_core = { .task_cores = 1 };
 	static uint64_t free_cores[1024], chosen[1024];
-	struct shape *refused = shape_of("Package:2 Core:32768"), *flat = shape_of("Core:65535");
-	struct shape *s = shape_of("Package:5 L3Cache:4369 Core:3");
+	OWNED(shape_free) struct shape *refused = shape_of("Package:2 Core:32768"), *flat = shape_of("Core:65535");
+	OWNED(shape_free) struct shape *s = shape_of("Package:5 L3Cache:4369 Core:3");
 	struct score_need need = { .cores = 65535, .task_cores = 1, .fit = FIT_PREFER };
 	struct score_table *t;
 	struct score_cost cost;
@@ -459,9 +455,6 @@ TEST(takes_large_shapes)
 	assert_null(score_table_cost(t, 1));
 	score_table_free(t);
 	score_table_free(NULL);
-	shape_free(refused);
-	shape_free(s);
-	shape_free(flat);
 }
 
 /*
@@ -692,7 +685,7 @@ TEST(choose_the_least_of_all)
 {
 	srand(1);
 	for (unsigned round = 0; round < 1500; round++) {
-		struct shape *s = shape_random();
+		OWNED(shape_free) struct shape *s = shape_random();
 		uint64_t free_cores = free_random(s), chosen;
 		unsigned best[SMALL + 1][COUNTS], got[COUNTS], have = bits(free_cores);
 		struct score_table *t;
@@ -729,7 +722,6 @@ TEST(choose_the_least_of_all)
 		}
 		assert_null(score_table_cost(t, have + 1));
 		score_table_free(t);
-		shape_free(s);
 	}
 }
 
@@ -839,7 +831,7 @@ TEST(choose_the_least_of_a_path)
 
 	srand(2);
 	for (unsigned round = 0; round < 6000; round++) {
-		struct shape *s = shape_random();
+		OWNED(shape_free) struct shape *s = shape_random();
 		unsigned free_cores = free_random(s);
 		struct request_path path;
 		struct score_need need = { .cores = 1, .task_cores = 1 + up_to(3), .fit = FIT_REQUIRE, .path = &path };
@@ -850,7 +842,6 @@ TEST(choose_the_least_of_a_path)
 			need.cores *= path.step[i].count;
 		judge_init(&j, s, free_cores, need.task_cores, LEVEL_NODE);
 		had += expect_least(&j, &need);
-		shape_free(s);
 	}
 	assert_in_range(had, 1000, 5000);
 }
@@ -861,7 +852,7 @@ TEST(choose_the_least_within_limits)
 
 	srand(4);
 	for (unsigned round = 0; round < 6000; round++) {
-		struct shape *s = shape_random();
+		OWNED(shape_free) struct shape *s = shape_random();
 		unsigned free_cores = free_random(s);
 		struct score_limit limits[SMALL];
 		struct request_path path = {0};
@@ -882,7 +873,6 @@ TEST(choose_the_least_within_limits)
 		found = expect_least(&j, &need);
 		had += found && need.nlimits;
 		refused += !found && need.cores <= bits(free_cores);
-		shape_free(s);
 	}
 	assert_in_range(had, 1000, 5000);
 	assert_in_range(refused, 300, 5000);
@@ -894,7 +884,7 @@ TEST(spread_within_limits)
 
 	srand(5);
 	for (unsigned round = 0; round < 6000; round++) {
-		struct shape *s = shape_random();
+		OWNED(shape_free) struct shape *s = shape_random();
 		uint64_t free_cores = free_random(s), chosen = 0;
 		struct score_limit limits[SMALL];
 		struct score_need need = { .task_cores = 1 + up_to(3), .fit = FIT_SPREAD, .level = up_to(LEVEL_CORE),
@@ -920,7 +910,6 @@ TEST(spread_within_limits)
 				assert_int_equal(bits(chosen & in[i]) % need.task_cores, 0);
 		}
 		had += rc == 0 && need.nlimits;
-		shape_free(s);
 	}
 	assert_in_range(had, 1000, 5000);
 }
@@ -1012,7 +1001,7 @@ TEST(spread_as_far_as_can_be)
 
 	srand(3);
 	for (unsigned round = 0; round < 4000; round++) {
-		struct shape *s = shape_random();
+		OWNED(shape_free) struct shape *s = shape_random();
 		uint64_t free_cores = free_random(s), chosen = 0;
 		enum level level = up_to(LEVEL_CORE);
 		struct score_need need = { .task_cores = 1 + up_to(3), .fit = FIT_SPREAD, .level = level };
@@ -1034,7 +1023,6 @@ TEST(spread_as_far_as_can_be)
 			expect_spread(&j, tasks, in, n, seated, chosen, &cost);
 		}
 		had += can;
-		shape_free(s);
 	}
 	assert_in_range(had, 1500, 3500);
 }

@@ -5,6 +5,8 @@
 #include "score/fit_cache.h"
 #include "table.h"
 
+OWNS(struct shape *, shape_free)
+
 static struct fit_cache cache;
 static struct fit_memo memos[61];
 
@@ -82,8 +84,8 @@ TEST(returns_the_computed_cost)
 /* A shape of another view may stand where an old one stood. */
 TEST(is_emptied_with_a_new_view)
 {
-	struct shape *shape = shape_parse("Package:2 L3Cache:2 Core:4 PU:1", NULL),
-		     *one = shape_parse("Core:16 PU:1", NULL);
+	OWNED(shape_free) struct shape *shape = shape_parse("Package:2 L3Cache:2 Core:4 PU:1", NULL),
+		*one = shape_parse("Core:16 PU:1", NULL);
 	struct shape other = *shape;
 	uint64_t cores = 0xffff;
 
@@ -94,14 +96,12 @@ TEST(is_emptied_with_a_new_view)
 	other = *one;
 	check(&other, cores, &needs[2]);
 	fit_cache_clear(&cache);
-	shape_free(shape);
-	shape_free(one);
 }
 
 /* Bounded: a million different sets of cores of a large node are not all kept at once. */
 TEST(size_is_bounded)
 {
-	struct shape *shape = shape_parse("Package:2 L3Cache:8 Core:8 PU:1", NULL);
+	OWNED(shape_free) struct shape *shape = shape_parse("Package:2 L3Cache:8 Core:8 PU:1", NULL);
 	struct score_need need = { .cores = 8, .task_cores = 1, .fit = FIT_PREFER, .level = LEVEL_NODE };
 	uint64_t cores[2] = { 0xff00, 0 };
 	size_t most = 0, before = 0;
@@ -121,13 +121,12 @@ TEST(size_is_bounded)
 	assert_in_range(most, 1 << 20, 128 << 20);
 	fit_cache_clear(&cache);
 	assert_int_equal(fit_cache_bytes(&cache), 0);
-	shape_free(shape);
 }
 
 /* What is used in each decision stays, however much else is asked meanwhile; what is not allowed is not scored. */
 TEST(keeps_what_is_used)
 {
-	struct shape *shape = shape_parse("Package:2 L3Cache:8 Core:8 PU:1", NULL);
+	OWNED(shape_free) struct shape *shape = shape_parse("Package:2 L3Cache:8 Core:8 PU:1", NULL);
 	struct score_need need = { .cores = 8, .task_cores = 1, .fit = FIT_PREFER, .level = LEVEL_NODE };
 	uint64_t used[2] = { 0xff, 0xff }, cores[2] = { 0xff00, 0 };
 	unsigned turned = 0;
@@ -153,7 +152,6 @@ TEST(keeps_what_is_used)
 	}
 	assert_int_equal(turned, 3);
 	fit_cache_clear(&cache);
-	shape_free(shape);
 }
 
 TEST(prefers_cores_of_one_kind)
@@ -172,7 +170,7 @@ TEST(prefers_cores_of_one_kind)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct shape *s = shape_parse(rows[i].shape, NULL);
+		OWNED(shape_free) struct shape *s = shape_parse(rows[i].shape, NULL);
 		struct score_need need = { .cores = rows[i].cores, .task_cores = 1, .fit = FIT_PREFER };
 		struct fit_cache c = {0};
 		struct node_fit *fit = NULL;
@@ -187,7 +185,6 @@ TEST(prefers_cores_of_one_kind)
 		if (!chosen || *chosen != rows[i].chosen || mixes != rows[i].mixes)
 			fail_msg("row %zu: %#lx, mixes %d", i, chosen ? (unsigned long) *chosen : 0ul, mixes);
 		fit_cache_clear(&c);
-		shape_free(s);
 	}
 }
 

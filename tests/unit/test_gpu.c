@@ -39,10 +39,10 @@ TEST(tells_order_and_side)
 		{ "17", "0", "17" },
 		{ "", "0", "" },
 	};
-	hwloc_topology_t t = load();
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = load();
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+		OWNED(hwloc_bitmap_free) hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 		char told[256];
 
 		assert_int_equal(hwloc_bitmap_list_sscanf(cpus, rows[i].cpus), 0);
@@ -50,9 +50,7 @@ TEST(tells_order_and_side)
 		assert_string_equal(told, rows[i].told);
 		gpu_describe(NULL, rows[i].gpus, cpus, told, sizeof(told));
 		assert_string_equal(told, rows[i].gpus);
-		hwloc_bitmap_free(cpus);
 	}
-	hwloc_topology_destroy(t);
 }
 
 /* --- numbers and UUIDs --- */
@@ -65,7 +63,7 @@ TEST(tells_order_and_side)
 static hwloc_topology_t numbered(unsigned at)
 {
 	static const char *const uuids[] = { "GPU-bbbb", "GPU-aaaa" };
-	struct buf out = synthetic_xml("Package:2 [numa] Core:2 PU:1"), xml = {0};
+	FREED(buf_free) struct buf out = synthetic_xml("Package:2 [numa] Core:2 PU:1"), xml = {0};
 	const char *from = out.data, *to;
 	hwloc_topology_t t;
 
@@ -83,8 +81,6 @@ static hwloc_topology_t numbered(unsigned at)
 	}
 	buf_puts(&xml, from);
 	assert_made(t = image_load(xml.data, xml.len, true, &err));
-	buf_free(&out);
-	buf_free(&xml);
 	return t;
 }
 
@@ -107,8 +103,8 @@ TEST(finds_numbers_and_uuids)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		hwloc_topology_t t = numbered(rows[i].at);
-		hwloc_bitmap_t near = hwloc_bitmap_alloc();
+		OWNED(hwloc_topology_destroy) hwloc_topology_t t = numbered(rows[i].at);
+		OWNED(hwloc_bitmap_free) hwloc_bitmap_t near = hwloc_bitmap_alloc();
 		char got[sizeof(err.text)];
 
 		if (!gpu_localities(t, rows[i].id, &near, &err))
@@ -116,8 +112,6 @@ TEST(finds_numbers_and_uuids)
 		else
 			snprintf(got, sizeof(got), "%s", err.text);
 		assert_string_equal(got, rows[i].want);
-		hwloc_bitmap_free(near);
-		hwloc_topology_destroy(t);
 	}
 }
 
@@ -160,7 +154,7 @@ static struct buf xml_with(const char *synthetic, const struct gpu_at *gpus, siz
 static void numas_of_shape(const struct buf *xml, unsigned cores, char *out)
 {
 	struct tree *tree = tree_parse(xml->data, xml->len, "test.xml", NULL);
-	struct strings strings;
+	FREED(strings_free) struct strings strings;
 	struct shape *s;
 
 	assert_non_null(tree);
@@ -171,15 +165,14 @@ static void numas_of_shape(const struct buf *xml, unsigned cores, char *out)
 		if (s->devices[i].number >= 0)
 			out[s->devices[i].number] = '0' + s->devices[i].first / cores;
 	shape_free(s);
-	strings_free(&strings);
 	tree_free(tree);
 }
 
 /* and as a step does. */
 static void numas_of_step(const struct buf *xml, unsigned cores, char *out)
 {
-	hwloc_bitmap_t near = hwloc_bitmap_alloc();
-	hwloc_topology_t t = image_load(xml->data, xml->len, true, NULL);
+	OWNED(hwloc_bitmap_free) hwloc_bitmap_t near = hwloc_bitmap_alloc();
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = image_load(xml->data, xml->len, true, NULL);
 	char id[4];
 
 	assert_non_null(t);
@@ -187,8 +180,6 @@ static void numas_of_step(const struct buf *xml, unsigned cores, char *out)
 		snprintf(id, sizeof(id), "%u", n);
 		out[n] = gpu_localities(t, id, &near, NULL) ? '-' : '0' + hwloc_bitmap_first(near) / cores;
 	}
-	hwloc_bitmap_free(near);
-	hwloc_topology_destroy(t);
 }
 
 #define NV 0x10de
@@ -235,7 +226,7 @@ TEST(numbers_are_the_drivers)
 {
 	for (size_t r = 0; r < ROWS(numberings); r++) {
 		char want[11] = "----------", of_shape[11] = "", of_step[11] = "";
-		struct buf xml;
+		FREED(buf_free) struct buf xml;
 		size_t n = 0;
 
 		memcpy(want, numberings[r].numas, strlen(numberings[r].numas));
@@ -247,7 +238,6 @@ TEST(numbers_are_the_drivers)
 		if (strcmp(of_shape, want) || strcmp(of_step, want))
 			fail_msg("%s: wanted %s, the snapshot has %s, a step %s", numberings[r].why, want, of_shape,
 				 of_step);
-		buf_free(&xml);
 	}
 }
 

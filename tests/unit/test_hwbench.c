@@ -8,6 +8,8 @@
 #include "table.h"
 #include "topology.h"
 
+OWNS(json_t *, json_decref)
+
 /* Two packages of two NUMA nodes with OS indexes 4, 0, 1, 5, and one of memory alone. */
 static const char machine[] =
 	"{\"cores\": 32, \"numa_nodes\": 5,"
@@ -32,19 +34,18 @@ static const char machine[] =
 
 static int read_text(struct hwbench *b, const char *text, struct err *e)
 {
-	json_t *j = json_loads(text, 0, NULL);
+	OWNED(json_decref) json_t *j = json_loads(text, 0, NULL);
 	int rc = hwbench_from_json(b, j, e);
 
 	assert_non_null(j);
-	json_decref(j);
 	return rc;
 }
 
 TEST(json_and_back)
 {
-	struct hwbench b, again;
-	struct buf costs = {0};
-	json_t *j, *k;
+	FREED(hwbench_free) struct hwbench b, again;
+	FREED(buf_free) struct buf costs = {0};
+	OWNED(json_decref) json_t *j, *k;
 
 	assert_int_equal(read_text(&b, machine, &err), 0);
 	assert_true(b.os_index[0] == 4 && b.os_index[3] == 5 && b.numas == 5);
@@ -56,11 +57,6 @@ TEST(json_and_back)
 	assert_int_equal(hwbench_from_json(&again, j, &err), 0);
 	assert_non_null(k = hwbench_to_json(&again));
 	assert_true(json_equal(j, k));
-	json_decref(j);
-	json_decref(k);
-	hwbench_free(&b);
-	hwbench_free(&again);
-	buf_free(&costs);
 }
 
 struct values {
@@ -82,9 +78,9 @@ static int add(void *user, const char *name, double value)
 /* The registry stores names and values; the costs of these are those of the result. */
 TEST(values_and_back)
 {
-	struct hwbench b, again;
+	FREED(hwbench_free) struct hwbench b, again;
 	struct values v = {0};
-	struct buf costs = {0};
+	FREED(buf_free) struct buf costs = {0};
 
 	assert_int_equal(read_text(&b, machine, &err), 0);
 	assert_int_equal(hwbench_each(&b, add, &v), 0);
@@ -97,9 +93,6 @@ TEST(values_and_back)
 	assert_string_equal(costs.data, COSTS);
 	for (size_t i = 0; i < v.n; i++)
 		free(v.name[i]);
-	hwbench_free(&b);
-	hwbench_free(&again);
-	buf_free(&costs);
 }
 
 TEST(refuses)
@@ -126,26 +119,23 @@ TEST(refuses)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct hwbench b;
+		FREED(hwbench_free) struct hwbench b;
 		struct err e = {""};
 
 		if (!read_text(&b, rows[i].text, &e) || !strstr(e.text, rows[i].words))
 			fail_msg("row %zu: %s", i, e.text);
-		hwbench_free(&b);
 	}
 }
 
 /* Two NUMA nodes of one core each, as the threads see them: the kernel may have no second one. */
 TEST(measures_between_numa_nodes)
 {
-	hwloc_topology_t t = synthetic_load("numa:2 core:1 pu:1");
-	struct hwbench b;
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = synthetic_load("numa:2 core:1 pu:1");
+	FREED(hwbench_free) struct hwbench b;
 
 	assert_int_equal(hwbench_run(&b, t, 0.002, NULL, NULL, &err), 0);
 	assert_true(b.between[1] > 1e-10 && b.between[1] < 1e-2 && b.between[1] == b.between[2]);
 	assert_true(isnan(b.between[0]) && isnan(b.between[3]));
-	hwbench_free(&b);
-	hwloc_topology_destroy(t);
 }
 
 TESTS_MAIN(NULL, NULL)

@@ -45,8 +45,8 @@ static int create(const char *path)
 static void fill(const char *where, const char *description, unsigned slot)
 {
 	int fd = create(in(where, IMAGE_XML));
-	struct buf xml = {0};
-	hwloc_topology_t t;
+	FREED(buf_free) struct buf xml = {0};
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t;
 
 	export_synthetic(description, &xml);
 	assert_int_equal(file_write(fd, xml.data, xml.len), 0);
@@ -54,8 +54,6 @@ static void fill(const char *where, const char *description, unsigned slot)
 	fd = create(in(where, IMAGE_SHM));
 	assert_ok(!(t = image_load(xml.data, xml.len, true, &err)) || image_write(fd, t, slot, &err));
 	close(fd);
-	hwloc_topology_destroy(t);
-	buf_free(&xml);
 }
 
 static int pus(hwloc_topology_t t)
@@ -74,8 +72,8 @@ static void drop_support(struct buf *xml)
 
 TEST(is_what_its_xml_is)
 {
-	struct buf image = {0}, parsed = {0};
-	hwloc_topology_t a, b;
+	FREED(buf_free) struct buf image = {0}, parsed = {0};
+	OWNED(hwloc_topology_destroy) hwloc_topology_t a, b;
 
 	fill(folder, MACHINE, 1);
 	assert_ok(image_from_shm(in(folder, IMAGE_SHM), &a, &err) || image_from_xml(in(folder, IMAGE_XML), &b, &err));
@@ -86,10 +84,6 @@ TEST(is_what_its_xml_is)
 	assert_string_equal(image.data, parsed.data);
 	assert_true(hwloc_topology_is_thissystem(a));
 	assert_false(hwloc_topology_is_thissystem(b));
-	buf_free(&image);
-	buf_free(&parsed);
-	hwloc_topology_destroy(a);
-	hwloc_topology_destroy(b);
 }
 
 /* hwloc computes these on first use, in memory that cannot be written. */
@@ -101,7 +95,7 @@ TEST(derived_values_are_available)
 	};
 	struct hwloc_location from = { .type = HWLOC_LOCATION_TYPE_CPUSET };
 	hwloc_uint64_t value;
-	hwloc_topology_t t;
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t;
 	hwloc_obj_t best;
 	unsigned n = 0;
 
@@ -113,12 +107,12 @@ TEST(derived_values_are_available)
 	hwloc_distances_get(t, &n, NULL, 0, 0);
 	hwloc_cpukinds_get_nr(t, 0);
 	hwloc_topology_check(t);
-	hwloc_topology_destroy(t);
 }
 
 TEST(is_adopted_once_at_a_time)
 {
-	hwloc_topology_t a, b, c;
+	hwloc_topology_t a;
+	OWNED(hwloc_topology_destroy) hwloc_topology_t b, c;
 	struct err e = {""};
 
 	fill(folder, MACHINE, 1);
@@ -132,15 +126,13 @@ TEST(is_adopted_once_at_a_time)
 	assert_int_equal(image_adopt(folder, &c, NULL), 0);
 	assert_int_equal(pus(c), 32);
 	hwloc_topology_destroy(a);
-	hwloc_topology_destroy(b);
-	hwloc_topology_destroy(c);
 	assert_int_equal(image_from_shm(in(folder, IMAGE_SHM), &a, NULL), 0);
 	hwloc_topology_destroy(a);
 }
 
 static void refused(const char *what, const char *why)
 {
-	hwloc_topology_t t = NULL;
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = NULL;
 	struct err e = {""};
 
 	if (image_from_shm(in(folder, IMAGE_SHM), &t, &e) != -1)
@@ -150,7 +142,6 @@ static void refused(const char *what, const char *why)
 	if (image_adopt(folder, &t, &e))
 		fail_msg("%s: %s", what, e.text);
 	assert_int_equal(pus(t), 32);
-	hwloc_topology_destroy(t);
 }
 
 /* Truncated anywhere: access to a mapping beyond the end of its file is a SIGBUS. */
@@ -203,45 +194,21 @@ TEST(is_refused_when_damaged)
 	}
 }
 
-static void make_link(const char *path)
-{
-	assert_int_equal(rename(path, in(folder, "real")) | symlink("real", path), 0);
-}
-
-static void make_fifo(const char *path)
-{
-	assert_int_equal(unlink(path) | mkfifo(path, 0644), 0);
-}
-
-static void make_folder(const char *path)
-{
-	assert_int_equal(unlink(path) | mkdir(path, 0755), 0);
-}
-
-static void make_shared(const char *path)
-{
-	assert_int_equal(chmod(path, 0664), 0);
-}
-
-static void make_none(const char *path)
-{
-	assert_int_equal(unlink(path), 0);
-}
-
 TEST(checks_type_owner_and_mode)
 {
 	static const struct {
-		const char *what, *why;
-		void (*make)(const char *path);
+		const char *what, *why, *make;
 	} rows[] = {
-		{ "a link", "symbolic", make_link }, { "a fifo", "regular", make_fifo },
-		{ "a folder", "regular", make_folder }, { "the group's too", "nobody else", make_shared },
-		{ "none", "No such file", make_none },
+		{ "a link", "symbolic", "mv " IMAGE_SHM " real && ln -s real " IMAGE_SHM },
+		{ "a fifo", "regular", "rm " IMAGE_SHM " && mkfifo " IMAGE_SHM },
+		{ "a folder", "regular", "rm " IMAGE_SHM " && mkdir " IMAGE_SHM },
+		{ "the group's too", "nobody else", "chmod 664 " IMAGE_SHM },
+		{ "none", "No such file", "rm " IMAGE_SHM },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		fill(folder, MACHINE, 1);
-		rows[i].make(in(folder, IMAGE_SHM));
+		shell_in(folder, rows[i].make);
 		refused(rows[i].what, rows[i].why);
 		remove(in(folder, IMAGE_SHM));
 	}
@@ -271,9 +238,9 @@ TEST(refuses_files_of_other_users)
 TEST(reports_a_full_file_system)
 {
 	struct rlimit old, little = { 65536 + 4096, RLIM_INFINITY };
-	struct buf xml = {0};
+	FREED(buf_free) struct buf xml = {0};
 	struct err e = {""};
-	hwloc_topology_t t;
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t;
 	int fd, rc;
 
 	export_synthetic(MACHINE, &xml);
@@ -288,8 +255,6 @@ TEST(reports_a_full_file_system)
 	assert_int_equal(rc, -1);
 	assert_string_equal(e.text, IMAGE_SHM ": File too large");
 	close(fd);
-	hwloc_topology_destroy(t);
-	buf_free(&xml);
 }
 
 /* hwloc caches its environment: each row has a process of its own. */
@@ -297,7 +262,7 @@ struct row {
 	const char *what, *xml, *name, *value;	/* HWLOC_XMLFILE, and one more variable */
 	int source, pus;			/* -1: of this machine */
 	const char *reason;
-	void (*make)(const char *path);		/* of the image */
+	const char *make;	/* of the image */
 };
 
 static int ask(const struct row *r)
@@ -322,8 +287,9 @@ TEST(uses_the_fastest_method)
 	char step[PATH_MAX], mine[PATH_MAX];
 	const struct row rows[] = {
 		{ "a step", step, NULL, NULL, TOPIARY_SHMEM, 32, "", NULL },
-		{ "no image", step, NULL, NULL, TOPIARY_XML, 32, "No such file", make_none },
-		{ "an image of another's", step, NULL, NULL, TOPIARY_XML, 32, "nobody else", make_shared },
+		{ "no image", step, NULL, NULL, TOPIARY_XML, 32, "No such file", "rm " IMAGE_SHM },
+		{ "an image of another's", step, NULL, NULL, TOPIARY_XML, 32, "nobody else",
+		  "chmod 664 " IMAGE_SHM },
 		{ "one's own XML", mine, NULL, NULL, TOPIARY_XML, 3, "not a step topology", NULL },
 		{ "no file", "/nonexistent/topology.xml", NULL, NULL, TOPIARY_DISCOVERY, -1, "No such file", NULL },
 		{ "no job", NULL, NULL, NULL, TOPIARY_DISCOVERY, -1, "no step topology", NULL },
@@ -341,7 +307,7 @@ TEST(uses_the_fastest_method)
 		fill(other, SMALLER, 2);
 		rename(in(other, IMAGE_XML), mine);
 		if (rows[i].make)
-			rows[i].make(in(folder, IMAGE_SHM));
+			shell_in(folder, rows[i].make);
 		if ((pid = fork()) == 0)
 			_exit(ask(&rows[i]));
 		assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -353,7 +319,7 @@ TEST(uses_the_fastest_method)
 TEST(duplicates_may_be_modified)
 {
 	hwloc_topology_t t;
-	hwloc_bitmap_t one = hwloc_bitmap_alloc();
+	OWNED(hwloc_bitmap_free) hwloc_bitmap_t one = hwloc_bitmap_alloc();
 
 	fill(folder, MACHINE, 1);
 	hwloc_bitmap_only(one, 3);
@@ -371,7 +337,6 @@ TEST(duplicates_may_be_modified)
 	assert_int_equal(errno, EINVAL);
 	assert_null(t);
 	unsetenv("HWLOC_XMLFILE");
-	hwloc_bitmap_free(one);
 }
 
 FIXTURE(make_folders)

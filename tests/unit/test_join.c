@@ -11,11 +11,10 @@ static struct trace_head head_of(const char *topology, const char *events)
 {
 	struct trace_head h = {0};
 	char text[128], *rest = strncpy(text, events, sizeof(text) - 1), *word;
-	hwloc_topology_t t = synthetic_load(topology);
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = synthetic_load(topology);
 
 	text[sizeof(text) - 1] = '\0';
 	assert_int_equal(trace_head_tree(&h, t, NULL, &err), 0);
-	hwloc_topology_destroy(t);
 	h.events = calloc(8, sizeof(*h.events));
 	while ((word = strsep(&rest, " "))) {
 		struct trace_event *x = &h.events[h.nevents++];
@@ -43,7 +42,7 @@ TEST(trees_are_side_by_side)
 	const struct trace_head *heads[] = { &a, &b, &a };
 	static const char *const names[] = { "cn1", "cn2", "cn10" };
 	const struct trace_level *l;
-	struct trace_join j;
+	FREED(trace_join_free) struct trace_join j;
 
 	assert_ok(trace_join_make(&j, "Job", "job 7", heads, names, 3, &err));
 	assert_int_equal(j.head.pus, 16 + 6 + 16);
@@ -73,7 +72,6 @@ TEST(trees_are_side_by_side)
 	assert_int_equal(j.column[2][16], 38 + 3);
 	assert_int_equal(j.column[1][6], 38 + 5 + 2);
 	assert_int_equal(j.column[1][7], 38 + 2);
-	trace_join_free(&j);
 	trace_head_free(&a);
 	trace_head_free(&b);
 }
@@ -84,8 +82,8 @@ TEST(names_are_in_the_trace)
 	struct trace_head a = head_of("Core:2 PU:1", "busy@PU"), again;
 	const struct trace_head *heads[] = { &a, &a };
 	static const char *const names[] = { "cn1", "cn2" };
-	struct buf text = {0};
-	struct trace_join j;
+	FREED(buf_free) struct buf text = {0};
+	FREED(trace_join_free) struct trace_join j;
 	struct err e = {""};
 	char *at;
 
@@ -105,26 +103,21 @@ TEST(names_are_in_the_trace)
 	memcpy(at, "[\"\\u001b\",\"\"]", 13);
 	assert_int_equal(trace_head_parse(text.data, text.len, &again, &e), -1);
 	assert_non_null(strstr(e.text, "control"));
-	buf_free(&text);
-	trace_join_free(&j);
 	trace_head_free(&a);
 }
 
 TEST(same_event_at_another_level_is_left_out)
 {
-	struct trace_head a = head_of("Package:2 Core:2 PU:1", "watts@Package"),
-			  b = head_of("Package:2 Core:2 PU:1", "watts@Core");
+	FREED(trace_head_free) struct trace_head a = head_of("Package:2 Core:2 PU:1", "watts@Package"),
+		b = head_of("Package:2 Core:2 PU:1", "watts@Core");
 	const struct trace_head *heads[] = { &a, &b };
 	static const char *const names[] = { "cn1", "cn2" };
-	struct trace_join j;
+	FREED(trace_join_free) struct trace_join j;
 
 	assert_int_equal(trace_join_make(&j, "Job", "job 7", heads, names, 2, &err), 0);
 	assert_int_equal(j.head.columns, 4);
 	assert_int_equal(j.column[0][1], 1);
 	assert_int_equal(j.column[1][0], TRACE_JOIN_NOWHERE);
-	trace_join_free(&j);
-	trace_head_free(&a);
-	trace_head_free(&b);
 }
 
 TESTS_MAIN(NULL, NULL)

@@ -12,6 +12,8 @@
 #include "topology.h"
 #include "trace/block.h"
 
+OWNS(struct live_writer *, live_writer_free)
+
 #define READER 65534u
 #define SEQUENCE_AT 32		/* live.h */
 
@@ -22,10 +24,9 @@ static int dir;
 static struct trace_head head_of(int64_t start)
 {
 	struct trace_head h = { .node = "cn1", .start = start, .period = 1000 };
-	hwloc_topology_t t = synthetic_load("Core:2 PU:1");
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = synthetic_load("Core:2 PU:1");
 
 	assert_int_equal(trace_head_tree(&h, t, NULL, &err), 0);
-	hwloc_topology_destroy(t);
 	h.events = calloc(2, sizeof(*h.events));
 	h.nevents = 2;
 	for (unsigned i = 0; i < 2; i++) {
@@ -77,8 +78,8 @@ static void expect(struct live_reader *r, int rc, uint64_t from, uint64_t until,
 
 TEST(reader_at_its_own_pace_loses_nothing)
 {
-	struct trace_head h = head_of(1);
-	struct live_writer *w = writer(&h);
+	FREED(trace_head_free) struct trace_head h = head_of(1);
+	OWNED(live_writer_free) struct live_writer *w = writer(&h);
 	struct live_reader *r;
 
 	tick(w, 10, 1, 2, 30, 40);
@@ -100,14 +101,12 @@ TEST(reader_at_its_own_pace_loses_nothing)
 	unlinkat(dir, LIVE_FILE, 0);
 	expect(r, -1, 0, 0, NULL);
 	live_reader_close(r);
-	live_writer_free(w);
-	trace_head_free(&h);
 }
 
 /* A monitor that is killed leaves its page, perhaps within a tick. */
 TEST(killed_writer_goes_on)
 {
-	struct trace_head h = head_of(1), other = head_of(2);
+	FREED(trace_head_free) struct trace_head h = head_of(1), other = head_of(2);
 	struct live_writer *w = writer(&h);
 	const uint64_t odd = 7;
 	struct live_reader *r;
@@ -134,8 +133,6 @@ TEST(killed_writer_goes_on)
 	expect(r, -1, 0, 0, NULL);
 	live_reader_close(r);
 	live_writer_free(w);
-	trace_head_free(&h);
-	trace_head_free(&other);
 }
 
 /* Can a user read, or write, it? */
@@ -155,14 +152,12 @@ static bool user_can(uid_t uid, int how)
 
 TEST(one_user_reads_and_nobody_writes)
 {
-	struct trace_head h = head_of(1);
-	struct live_writer *w = writer(&h);
+	FREED(trace_head_free) struct trace_head h = head_of(1);
+	OWNED(live_writer_free) struct live_writer *w = writer(&h);
 
 	assert_true(user_can(READER, O_RDONLY));
 	assert_false(user_can(READER, O_RDWR));
 	assert_false(user_can(READER - 1, O_RDONLY));
-	live_writer_free(w);
-	trace_head_free(&h);
 }
 
 TEST(damaged_page_is_an_error)
@@ -171,13 +166,12 @@ TEST(damaged_page_is_an_error)
 		{ 0, 1 }, { 8, 1 }, { 8, UINT64_MAX }, { 16, 0 }, { 16, UINT64_MAX }, { 24, 0 }, { 24, UINT64_MAX },
 		{ 24, 3 }, { 64, 1 },
 	};
-	struct trace_head h = head_of(1);
+	FREED(trace_head_free) struct trace_head h = head_of(1);
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct live_writer *w = writer(&h);
+		OWNED(live_writer_free) struct live_writer *w = writer(&h);
 		int fd = open(path, O_RDWR);
 
-		live_writer_free(w);
 		assert_int_equal(pwrite(fd, &rows[i].value, 8, rows[i].at), 8);
 		close(fd);
 		if (live_reader_open(path, &err))
@@ -188,14 +182,13 @@ TEST(damaged_page_is_an_error)
 	assert_int_equal(truncate(path, 0), -1);
 	assert_null(live_reader_open(path, &err));
 	assert_int_equal(errno, ENOENT);
-	trace_head_free(&h);
 }
 
 /* As in a RunDir that is full. */
 TEST(without_room_nothing_is_left)
 {
 	struct rlimit none = { 0, RLIM_INFINITY }, before;
-	struct trace_head h = head_of(1);
+	FREED(trace_head_free) struct trace_head h = head_of(1);
 	struct live_writer *w;
 	struct err e = {""};
 
@@ -210,7 +203,6 @@ TEST(without_room_nothing_is_left)
 	assert_null(w);
 	assert_non_null(strstr(e.text, LIVE_FILE));
 	assert_int_equal(access(path, F_OK), -1);
-	trace_head_free(&h);
 }
 
 FIXTURE(folder_make)

@@ -10,6 +10,8 @@
 #include "map/engine/scotch.h"
 #include "map/engine/solve.h"
 
+OWNS(struct slots *, slots_free)
+
 static struct mapping solved(const struct matrix *m, const struct places *p, enum mapping_effort effort, unsigned seed)
 {
 	struct mapping out;
@@ -52,38 +54,33 @@ TEST(finds_the_best)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct matrix *m = matrix_of(rows[i].matrix);
-		struct places *p = places_of(rows[i].hosts, rows[i].shape, rows[i].cores);
-		struct mapping s = solved(m, p, EFFORT_NORMAL, 1);
+		OWNED(matrix_free) struct matrix *m = matrix_of(rows[i].matrix);
+		OWNED(places_free) struct places *p = places_of(rows[i].hosts, rows[i].shape, rows[i].cores);
+		FREED(mapping_free) struct mapping s = solved(m, p, EFFORT_NORMAL, 1);
 
 		if (s.cost != rows[i].cost || s.block != rows[i].block || s.cyclic != rows[i].cyclic)
 			fail_msg("row %zu: cost %g, block %g, cyclic %g", i, s.cost, s.block, s.cyclic);
-		mapping_free(&s);
-		places_free(p);
-		matrix_free(m);
 	}
 }
 
 TEST(refuses_too_many_ranks)
 {
-	struct matrix *m = matrix_of("0 1 1\n1 0 1\n1 1 0\n");
-	struct places *p = places_of(1, "Core:4", "0-1");
+	OWNED(matrix_free) struct matrix *m = matrix_of("0 1 1\n1 0 1\n1 1 0\n");
+	OWNED(places_free) struct places *p = places_of(1, "Core:4", "0-1");
 	struct mapping s = { .ranks = 77 };
 	struct err e = {""};
 
 	assert_int_equal(mapping_solve(m, p, EFFORT_FAST, 1, &s, &e), -1);
 	assert_string_equal(e.text, "mapping: 3 ranks, but the job has only 2 places");
 	assert_int_equal(s.ranks, 77);
-	places_free(p);
-	matrix_free(m);
 }
 
 /* All on slot 0: rank 3 communicates most (9) and stays. A mapping without conflicts is unchanged. */
 TEST(resolves_conflicts)
 {
-	struct matrix *m = matrix_of("0 1 0 0\n0 0 0 1\n0 0 0 8\n0 0 0 0\n");
-	struct places *p = places_of(2, "Core:3", NULL);
-	struct slots *s = slots_new(p, NULL);
+	OWNED(matrix_free) struct matrix *m = matrix_of("0 1 0 0\n0 0 0 1\n0 0 0 8\n0 0 0 0\n");
+	OWNED(places_free) struct places *p = places_of(2, "Core:3", NULL);
+	OWNED(slots_free) struct slots *s = slots_new(p, NULL);
 	unsigned slot[] = { 0, 0, 0, 0 }, whole[] = { 5, 0, 3, 1 };
 
 	assert_int_equal(scotch_repair(m, s, slot), 0);
@@ -93,9 +90,6 @@ TEST(resolves_conflicts)
 	assert_int_equal(slot[3], 0);
 	assert_int_equal(scotch_repair(m, s, whole), 0);
 	assert_memory_equal(whole, ((unsigned[]){ 5, 0, 3, 1 }), sizeof(whole));
-	slots_free(s);
-	places_free(p);
-	matrix_free(m);
 }
 
 /*
@@ -103,17 +97,14 @@ TEST(resolves_conflicts)
  */
 TEST(block_and_cyclic_are_slurms)
 {
-	struct matrix *m = matrix_of("0 1 0 0\n0 0 0 0\n0 0 0 8\n0 0 0 0\n");
-	struct places *p = places_of(1, "Core:5", "0-4");
-	struct mapping s;
+	OWNED(matrix_free) struct matrix *m = matrix_of("0 1 0 0\n0 0 0 0\n0 0 0 8\n0 0 0 0\n");
+	OWNED(places_free) struct places *p = places_of(1, "Core:5", "0-4");
+	FREED(mapping_free) struct mapping s;
 
 	add(p, "small", "Core:1", "0", 1);
 	s = solved(m, p, EFFORT_NORMAL, 1);
 	assert_true(s.block == 2 + 800);
 	assert_true(s.cyclic == 100 + 16);
-	mapping_free(&s);
-	places_free(p);
-	matrix_free(m);
 }
 
 /* An own generator, so that a seed gives the same problem everywhere. */
@@ -127,7 +118,7 @@ static unsigned draw(unsigned *x, unsigned below)
 static struct matrix *random_matrix(unsigned *x, unsigned ranks)
 {
 	unsigned partners = 1 + draw(x, 6);
-	struct buf text = {0};
+	FREED(buf_free) struct buf text = {0};
 	struct matrix *m;
 
 	buf_printf(&text, "%%%%MatrixMarket matrix coordinate real general\n%u %u %u\n", ranks, ranks,
@@ -136,7 +127,6 @@ static struct matrix *random_matrix(unsigned *x, unsigned ranks)
 		for (unsigned i = 0; i < partners; i++)
 			buf_printf(&text, "%u %u %g\n", r, 1 + draw(x, ranks), pow(10, draw(x, 7)));
 	m = matrix_of(text.data);
-	buf_free(&text);
 	return m;
 }
 
@@ -166,13 +156,9 @@ TEST(is_never_dearer_than_block_or_cyclic)
 {
 	for (unsigned seed = 1; seed <= 60; seed++) {
 		unsigned x = seed;
-		struct places *p = random_places(&x);
-		struct matrix *m = random_matrix(&x, 1 + draw(&x, p->nplaces));
-		struct mapping s = solved(m, p, seed % 2, seed);
-
-		mapping_free(&s);
-		matrix_free(m);
-		places_free(p);
+		OWNED(places_free) struct places *p = random_places(&x);
+		OWNED(matrix_free) struct matrix *m = random_matrix(&x, 1 + draw(&x, p->nplaces));
+		FREED(mapping_free) struct mapping s = solved(m, p, seed % 2, seed);
 	}
 }
 
@@ -185,19 +171,14 @@ static const char torus[] =
 
 TEST(is_never_dearer_on_networks)
 {
-	struct hierarchy *h = network_of(torus);
+	OWNED(hierarchy_free) struct hierarchy *h = network_of(torus);
 
 	for (unsigned seed = 1; seed <= 20; seed++) {
-		struct places *p = places_of_network(h);
+		OWNED(places_free) struct places *p = places_of_network(h);
 		unsigned x = seed;
-		struct matrix *m = random_matrix(&x, 1 + draw(&x, p->nplaces));
-		struct mapping s = solved(m, p, EFFORT_NORMAL, seed);
-
-		mapping_free(&s);
-		matrix_free(m);
-		places_free(p);
+		OWNED(matrix_free) struct matrix *m = random_matrix(&x, 1 + draw(&x, p->nplaces));
+		FREED(mapping_free) struct mapping s = solved(m, p, EFFORT_NORMAL, seed);
 	}
-	hierarchy_free(h);
 }
 
 /*
@@ -206,19 +187,16 @@ TEST(is_never_dearer_on_networks)
  */
 TEST(compares_with_scotch)
 {
-	struct places *p = places_of(4, "Package:2 [NUMANode] L3Cache:2 Core:3", NULL);
+	OWNED(places_free) struct places *p = places_of(4, "Package:2 [NUMANode] L3Cache:2 Core:3", NULL);
 	unsigned x = 3;
-	struct matrix *m = random_matrix(&x, p->nplaces - 5);
-	struct mapping normal = solved(m, p, EFFORT_NORMAL, 7), fast = solved(m, p, EFFORT_FAST, 7), same = fast;
+	OWNED(matrix_free) struct matrix *m = random_matrix(&x, p->nplaces - 5);
+	FREED(mapping_free) struct mapping normal = solved(m, p, EFFORT_NORMAL, 7), fast = solved(m, p, EFFORT_FAST, 7);
+	struct mapping same = fast;
 
 	assert_int_equal(mapping_compare(m, p, 7, &fast, NULL), 0);
 	assert_true(fast.scotch == normal.scotch && fast.scotch > 0);
 	fast.scotch = same.scotch;
 	assert_memory_equal(&fast, &same, sizeof(same));
-	mapping_free(&normal);
-	mapping_free(&fast);
-	matrix_free(m);
-	places_free(p);
 }
 
 /* All assignments of the ranks from r on. */
@@ -240,8 +218,8 @@ static double best_of_all(const struct matrix *m, const struct places *p, unsign
 static void check_accounts(const struct places *p, unsigned seed)
 {
 	unsigned x = seed, slot[200];
-	struct slots *s = slots_new(p, NULL);
-	struct matrix *m = random_matrix(&x, (p->nplaces + 2) / 3);
+	OWNED(slots_free) struct slots *s = slots_new(p, NULL);
+	OWNED(matrix_free) struct matrix *m = random_matrix(&x, (p->nplaces + 2) / 3);
 	struct mapping_state t;
 	double cost;
 
@@ -263,38 +241,33 @@ static void check_accounts(const struct places *p, unsigned seed)
 		cost = after;
 	}
 	mapping_state_free(&t);
-	slots_free(s);
-	matrix_free(m);
 }
 
 TEST(kept_costs_are_exact)
 {
-	struct hierarchy *h = network_of(torus);
+	OWNED(hierarchy_free) struct hierarchy *h = network_of(torus);
 
 	for (unsigned seed = 1; seed <= 30; seed++) {
 		unsigned x = seed;
-		struct places *p = seed % 3 ? random_places(&x) : places_of_network(h);
+		OWNED(places_free) struct places *p = seed % 3 ? random_places(&x) : places_of_network(h);
 
 		if (p->nplaces > 1)
 			check_accounts(p, seed);
-		places_free(p);
 	}
-	hierarchy_free(h);
 }
 
 static void check_distances(const struct places *p)
 {
-	struct slots *s = slots_new(p, NULL);
+	OWNED(slots_free) struct slots *s = slots_new(p, NULL);
 
 	for (unsigned a = 0; a < s->n; a++)
 		for (unsigned b = 0; b < s->n; b++)
 			assert_true(slots_distance(s, a, b) == places_distance(p, s->place[a], s->place[b]));
-	slots_free(s);
 }
 
 TEST(computes_distances)
 {
-	struct hierarchy *h = network_of(torus);
+	OWNED(hierarchy_free) struct hierarchy *h = network_of(torus);
 	struct places *p = places_of_network(h);
 
 	check_distances(p);
@@ -306,7 +279,6 @@ TEST(computes_distances)
 		check_distances(p);
 		places_free(p);
 	}
-	hierarchy_free(h);
 }
 
 /*
@@ -343,8 +315,8 @@ static unsigned check_exchanges(const struct matrix *m, const struct slots *s, u
 
 static unsigned check_far(const struct places *p, unsigned *x)
 {
-	struct matrix *m = random_matrix(x, 1 + draw(x, p->nplaces));
-	struct slots *s = slots_new(p, NULL);
+	OWNED(matrix_free) struct matrix *m = random_matrix(x, 1 + draw(x, p->nplaces));
+	OWNED(slots_free) struct slots *s = slots_new(p, NULL);
 	unsigned *slot = malloc(s->n * sizeof(*slot)), found = 0;
 
 	for (unsigned i = 0; i < s->n; i++)
@@ -358,14 +330,12 @@ static unsigned check_far(const struct places *p, unsigned *x)
 	for (unsigned t = 0; t < s->nlevels; t++)
 		found += s->level[t].is_shaped ? check_exchanges(m, s, t, slot) : 0;
 	free(slot);
-	slots_free(s);
-	matrix_free(m);
 	return found;
 }
 
 TEST(quotient_costs_are_exact)
 {
-	struct hierarchy *h = network_of(torus);
+	OWNED(hierarchy_free) struct hierarchy *h = network_of(torus);
 	struct places *p = places_of_network(h);
 	unsigned x = 7, found = check_far(p, &x);
 
@@ -377,7 +347,6 @@ TEST(quotient_costs_are_exact)
 		places_free(p);
 	}
 	assert_true(found > 100);
-	hierarchy_free(h);
 }
 
 /* Ranks of a grid, in squares of two by two on packages, in this order of the squares. */
@@ -397,9 +366,9 @@ static void squares_sit(const unsigned *order, unsigned wide, unsigned *slot)
 TEST(rearranges_scattered_domains)
 {
 	static const unsigned quarters[] = { 0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15 };
-	struct places *p = places_of(4, "Package:4 Core:4", NULL);
-	struct slots *s = slots_new(p, NULL);
-	struct matrix *m = grid(8, 8, 1);
+	OWNED(places_free) struct places *p = places_of(4, "Package:4 Core:4", NULL);
+	OWNED(slots_free) struct slots *s = slots_new(p, NULL);
+	OWNED(matrix_free) struct matrix *m = grid(8, 8, 1);
 	unsigned slot[64], thrown[16];
 	double least;
 
@@ -413,9 +382,6 @@ TEST(rearranges_scattered_domains)
 		assert_int_equal(anneal_domains(m, s, seed, 1000000, slot, NULL), 0);
 		assert_true(slots_cost(m, s, slot) == least);
 	}
-	slots_free(s);
-	places_free(p);
-	matrix_free(m);
 }
 
 /* The narrowest level with an average of at least three slots in a domain. */
@@ -430,8 +396,8 @@ static const struct slot_level *narrowest(const struct slots *s)
 
 static unsigned check_layout(const struct places *p, unsigned *x)
 {
-	struct matrix *m = random_matrix(x, 1 + draw(x, p->nplaces));
-	struct slots *s = slots_new(p, NULL);
+	OWNED(matrix_free) struct matrix *m = random_matrix(x, 1 + draw(x, p->nplaces));
+	OWNED(slots_free) struct slots *s = slots_new(p, NULL);
 	unsigned slot[3][256], taken[256] = {0}, seed = draw(x, 1000), moved = 0;
 	const struct slot_level *t = narrowest(s);
 
@@ -454,8 +420,6 @@ static unsigned check_layout(const struct places *p, unsigned *x)
 			assert_int_equal(t->of[slot[1][r]] == t->of[slot[1][q]],
 					 t->of[slot[0][r]] == t->of[slot[0][q]]);
 	}
-	slots_free(s);
-	matrix_free(m);
 	return moved > 0;
 }
 
@@ -465,10 +429,9 @@ TEST(keeps_domains_together)
 
 	for (unsigned seed = 1; seed <= 60; seed++) {
 		unsigned x = seed;
-		struct places *p = random_places(&x);
+		OWNED(places_free) struct places *p = random_places(&x);
 
 		moved += check_layout(p, &x);
-		places_free(p);
 	}
 	assert_true(moved > 5);
 }
@@ -479,18 +442,15 @@ TEST(keeps_domains_together)
  */
 TEST(bisects_a_torus)
 {
-	struct hierarchy *h = network_of(torus);
-	struct places *p = places_of_network(h);
-	struct slots *s = slots_new(p, NULL);
+	OWNED(hierarchy_free) struct hierarchy *h = network_of(torus);
+	OWNED(places_free) struct places *p = places_of_network(h);
+	OWNED(slots_free) struct slots *s = slots_new(p, NULL);
 
 	assert_int_equal(s->level[0].n, 2);
 	assert_true(s->level[0].is_cut);
 	assert_int_equal(s->level[1].n, 3);
 	assert_false(s->level[1].is_cut);
 	assert_int_equal(s->level[0].first[1], s->level[1].first[2]);
-	slots_free(s);
-	places_free(p);
-	hierarchy_free(h);
 }
 
 /*
@@ -505,9 +465,9 @@ TEST(clusters_distances_into_a_tree)
 	};
 
 	for (unsigned i = 0; i < ROWS(rows); i++) {
-		struct places *p = places_of(1, "Core:6", NULL);
-		struct matrix *d = matrix_of(rows[i]);
-		struct slots *s;
+		OWNED(places_free) struct places *p = places_of(1, "Core:6", NULL);
+		OWNED(matrix_free) struct matrix *d = matrix_of(rows[i]);
+		OWNED(slots_free) struct slots *s;
 
 		assert_int_equal(places_distances(p, d, NULL), 0);
 		s = slots_new(p, NULL);
@@ -516,23 +476,18 @@ TEST(clusters_distances_into_a_tree)
 		for (unsigned a = 0; a < 6; a++)
 			for (unsigned b = 0; b < 6; b++)
 				assert_true(slots_distance(s, a, b) == places_distance(p, s->place[a], s->place[b]));
-		slots_free(s);
-		places_free(p);
-		matrix_free(d);
 	}
 }
 
 static void check_optimum(struct places *p, unsigned seed)
 {
 	unsigned x = seed, place[8];
-	struct matrix *m = random_matrix(&x, p->nplaces < 6 ? p->nplaces : 6);
-	struct mapping s = solved(m, p, EFFORT_NORMAL, seed);
+	OWNED(matrix_free) struct matrix *m = random_matrix(&x, p->nplaces < 6 ? p->nplaces : 6);
+	FREED(mapping_free) struct mapping s = solved(m, p, EFFORT_NORMAL, seed);
 	double best = best_of_all(m, p, place, 0, 0);
 
 	if (fabs(s.cost - best) > 1e-9 * best)
 		fail_msg("seed %u: %g by %s, the best is %g", seed, s.cost, s.method, best);
-	mapping_free(&s);
-	matrix_free(m);
 }
 
 static struct places *eight_places(unsigned kind, const struct hierarchy *h)
@@ -570,22 +525,20 @@ static struct places *eight_places(unsigned kind, const struct hierarchy *h)
 
 TEST(finds_the_optimum)
 {
-	struct hierarchy *h = network_of(torus);
+	OWNED(hierarchy_free) struct hierarchy *h = network_of(torus);
 
 	for (unsigned seed = 1; seed <= 48; seed++) {
-		struct places *p = eight_places(seed % 6, h);
+		OWNED(places_free) struct places *p = eight_places(seed % 6, h);
 
 		check_optimum(p, seed);
-		places_free(p);
 	}
-	hierarchy_free(h);
 }
 
 /* If a node costs as much as a core all mappings cost the same; the one without network traffic is chosen. */
 TEST(prefers_a_less_loaded_adapter)
 {
 	struct matrix *m = matrix_of("0 5 0 0\n5 0 0 0\n0 0 0 4\n0 0 4 0\n");
-	struct places *p = places_new();
+	OWNED(places_free) struct places *p = places_new();
 	struct mapping s;
 
 	assert_int_equal(places_costs(p, "core=100", NULL), 0);
@@ -601,26 +554,22 @@ TEST(prefers_a_less_loaded_adapter)
 	assert_string_equal(s.method, "cyclic");
 	mapping_free(&s);
 	matrix_free(m);
-	places_free(p);
 }
 
 static void write_one(FILE *to, const struct places *p, unsigned ranks, enum mapping_effort effort)
 {
 	unsigned x = 42;
-	struct matrix *m = random_matrix(&x, ranks);
-	struct mapping s = solved(m, p, effort, 9);
-	struct buf text = {0};
+	OWNED(matrix_free) struct matrix *m = random_matrix(&x, ranks);
+	FREED(mapping_free) struct mapping s = solved(m, p, effort, 9);
+	FREED(buf_free) struct buf text = {0};
 
 	assert_int_equal(rankfile_write("openmpi", p, &s, &text, NULL), 0);
 	fprintf(to, "%.17g %.17g %s\n%s", s.cost, s.scotch, s.method, text.data);
-	buf_free(&text);
-	mapping_free(&s);
-	matrix_free(m);
 }
 
 static void write_solution(FILE *to)
 {
-	struct hierarchy *h = network_of(torus);
+	OWNED(hierarchy_free) struct hierarchy *h = network_of(torus);
 	struct places *tree = places_of(6, "Package:2 [NUMANode] L3Cache:4 L2Cache:2 Core:1", "0-13"),
 		      *net = places_of_network(h);
 
@@ -630,7 +579,6 @@ static void write_solution(FILE *to)
 	}
 	places_free(tree);
 	places_free(net);
-	hierarchy_free(h);
 }
 
 static struct buf answer_of_new_process(void)
@@ -652,21 +600,19 @@ static struct buf answer_of_new_process(void)
 
 TEST(is_deterministic)
 {
-	struct buf one = answer_of_new_process(), two = answer_of_new_process();
+	FREED(buf_free) struct buf one = answer_of_new_process(), two = answer_of_new_process();
 
 	assert_true(one.len > 70 * 8);
 	assert_string_equal(one.data, two.data);
-	buf_free(&one);
-	buf_free(&two);
 }
 
 /* More ranks than cores: communicating ranks share one, as far as it has PUs. */
 TEST(shares_cores)
 {
-	struct matrix *m = matrix_of("0 1 9 1\n1 0 1 9\n9 1 0 1\n1 9 1 0\n");
-	struct places *p = places_of(1, "Core:2 PU:2", "0-1");
-	struct mapping map;
-	struct buf out = {0};
+	OWNED(matrix_free) struct matrix *m = matrix_of("0 1 9 1\n1 0 1 9\n9 1 0 1\n1 9 1 0\n");
+	OWNED(places_free) struct places *p = places_of(1, "Core:2 PU:2", "0-1");
+	FREED(mapping_free) struct mapping map;
+	FREED(buf_free) struct buf out = {0};
 
 	assert_int_equal(mapping_solve(m, p, EFFORT_FAST, 1, &map, &err), -1);
 	assert_int_equal(places_fit(p, (unsigned[]){ 9 }, FILL_AUTO, &err), 0);
@@ -678,10 +624,6 @@ TEST(shares_cores)
 	assert_int_equal(rankfile_write("plain", p, &map, &out, &err), 0);
 	assert_string_equal(out.data, p->leaf[p->place[map.place[0]].leaf] ? "0 cn0 1\n1 cn0 0\n2 cn0 1\n3 cn0 0\n"
 								    : "0 cn0 0\n1 cn0 1\n2 cn0 0\n3 cn0 1\n");
-	buf_free(&out);
-	mapping_free(&map);
-	places_free(p);
-	matrix_free(m);
 }
 
 int main(int argc, char **argv)

@@ -7,6 +7,8 @@
 #include "../../cli/place/matrix_rule.h"
 #include "table.h"
 
+OWNS(struct matrix *, matrix_free)
+
 static struct matrix *matrix_of(const char *text)
 {
 	struct err e = {""};
@@ -66,14 +68,13 @@ TEST(reads_every_format)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct matrix *m = matrix_of(rows[i]);
+		OWNED(matrix_free) struct matrix *m = matrix_of(rows[i]);
 
 		assert_int_equal(m->ranks, 3);
 		assert_int_equal(m->row[3], 4);
 		for (unsigned a = 0; a < 3; a++)
 			for (unsigned b = 0; b < 3; b++)
 				assert_true(weight_of(m, a, b) == (a + b == 1 ? 5 : a + b == 3 && a && b ? 2 : 0));
-		matrix_free(m);
 	}
 }
 
@@ -122,11 +123,10 @@ TEST(reads_comments)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct matrix *m = matrix_of(rows[i]);
+		OWNED(matrix_free) struct matrix *m = matrix_of(rows[i]);
 
 		assert_int_equal(m->ranks, 2);
 		assert_true(weight_of(m, 0, 1) == 2);
-		matrix_free(m);
 	}
 }
 
@@ -264,28 +264,26 @@ TEST(headers_allocate_nothing)
 
 TEST(keeps_the_first_ranks)
 {
-	struct matrix *m = matrix_of("0 1 2 4\n1 0 3 5\n2 3 0 6\n4 5 6 0\n"), *head = matrix_range(m, 0, 3);
+	OWNED(matrix_free) struct matrix *m = matrix_of("0 1 2 4\n1 0 3 5\n2 3 0 6\n4 5 6 0\n"),
+		*head = matrix_range(m, 0, 3);
 
 	assert_int_equal(head->ranks, 3);
 	assert_int_equal(head->row[3], 6);
 	for (unsigned a = 0; a < 3; a++)
 		for (unsigned b = 0; b < 3; b++)
 			assert_true(weight_of(head, a, b) == weight_of(m, a, b));
-	matrix_free(head);
-	matrix_free(m);
 }
 
 enum { MAX_FILES = 4 };
 
 static void write_files(const char *const *texts, char **paths, size_t n)
 {
-	char *folder = folder_new();
+	OWNED(free) char *folder = folder_new();
 
 	for (size_t i = 0; i < n; i++) {
 		assert_true(asprintf(&paths[i], "%s/%zu.prof", folder, i) > 0);
 		assert_int_equal(file_replace(paths[i], texts[i], strlen(texts[i]), 0600, NULL), 0);
 	}
-	free(folder);
 }
 
 /* How a file tells the number of ranks. */
@@ -344,12 +342,11 @@ TEST(sums_files)
 
 static struct matrix *written_and_read(const struct matrix *m, const char *format, double *scale)
 {
-	struct buf text = {0};
+	FREED(buf_free) struct buf text = {0};
 	struct matrix *again;
 
 	assert_int_equal(matrix_write(m, format, &text, scale, NULL), 0);
 	again = matrix_of(text.data);
-	buf_free(&text);
 	return again;
 }
 
@@ -363,14 +360,12 @@ TEST(writes_what_it_reads)
 
 	for (size_t i = 0; i < ROWS(rows); i++)
 		for (size_t f = 0; f < ROWS(formats); f++) {
-			struct matrix *m = matrix_of(rows[i]), *again;
+			OWNED(matrix_free) struct matrix *m = matrix_of(rows[i]), *again;
 			double scale = 0;
 
 			again = written_and_read(m, formats[f], &scale);
 			assert_same(m, again);
 			assert_true(scale == 1);
-			matrix_free(again);
-			matrix_free(m);
 		}
 }
 
@@ -398,7 +393,7 @@ TEST(writes_graphs)
 
 TEST(refuses_formats)
 {
-	struct matrix *m = matrix_of("0 1\n1 0\n");
+	OWNED(matrix_free) struct matrix *m = matrix_of("0 1\n1 0\n");
 	struct buf text = {0};
 	struct err e = {""};
 	double scale;
@@ -406,7 +401,6 @@ TEST(refuses_formats)
 	assert_int_equal(matrix_write(m, "png", &text, &scale, &e), -1);
 	assert_string_equal(e.text, "png: unknown matrix format; expected dense, mm or grf");
 	assert_int_equal(text.len, 0);
-	matrix_free(m);
 }
 
 TEST(generates_by_rule)
@@ -433,7 +427,7 @@ TEST(generates_by_rule)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct matrix *m = matrix_rule_make(rows[i].rule, 1, &err);
+		OWNED(matrix_free) struct matrix *m = matrix_rule_make(rows[i].rule, 1, &err);
 
 		assert_made(m);
 		check_form(m);
@@ -441,7 +435,6 @@ TEST(generates_by_rule)
 		    weight_of(m, rows[i].a, rows[i].b) != rows[i].weight)
 			fail_msg("%s: %u ranks, %zu pairs, %u and %u: %g", rows[i].rule, m->ranks, pairs_of(m),
 				 rows[i].a, rows[i].b, weight_of(m, rows[i].a, rows[i].b));
-		matrix_free(m);
 	}
 }
 
@@ -464,9 +457,9 @@ TEST(generates_random_matrices)
 	} rows[] = { { "random:4096", 14, 40 }, { "powerlaw:4096", 80, 1000 } };
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct matrix *m = matrix_rule_make(rows[i].rule, 7, NULL),
-			      *same = matrix_rule_make(rows[i].rule, 7, NULL);
-		struct matrix *other = matrix_rule_make(rows[i].rule, 8, NULL);
+		OWNED(matrix_free) struct matrix *m = matrix_rule_make(rows[i].rule, 7, NULL),
+			*same = matrix_rule_make(rows[i].rule, 7, NULL);
+		OWNED(matrix_free) struct matrix *other = matrix_rule_make(rows[i].rule, 8, NULL);
 
 		check_form(m);
 		assert_same(m, same);
@@ -475,9 +468,6 @@ TEST(generates_random_matrices)
 		assert_true(pairs_of(m) > 14000 && pairs_of(m) < 18000);
 		if (most_partners(m) < rows[i].least || most_partners(m) > rows[i].most)
 			fail_msg("%s: %zu partners", rows[i].rule, most_partners(m));
-		matrix_free(m);
-		matrix_free(same);
-		matrix_free(other);
 	}
 }
 

@@ -31,16 +31,13 @@ TEST(finds_near_memory)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		hwloc_topology_t t = synthetic_load(rows[i].machine);
-		hwloc_bitmap_t pus = bitmap_of(rows[i].pus), near = hwloc_bitmap_alloc();
+		OWNED(hwloc_topology_destroy) hwloc_topology_t t = synthetic_load(rows[i].machine);
+		OWNED(hwloc_bitmap_free) hwloc_bitmap_t pus = bitmap_of(rows[i].pus), near = hwloc_bitmap_alloc();
 		char told[64];
 
 		assert_int_equal(memory_nodes_choose(t, MEMORY_LOCAL, pus, near, NULL), 0);
 		hwloc_bitmap_list_snprintf(told, sizeof(told), near);
 		assert_string_equal(told, rows[i].nodes);
-		hwloc_bitmap_free(pus);
-		hwloc_bitmap_free(near);
-		hwloc_topology_destroy(t);
 	}
 }
 
@@ -178,8 +175,8 @@ TEST(chooses_a_tier_by_its_facts)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		hwloc_topology_t t = load_machine(rows[i].machine);
-		hwloc_bitmap_t pus = bitmap_of(rows[i].pus), nodes = hwloc_bitmap_alloc();
+		OWNED(hwloc_topology_destroy) hwloc_topology_t t = load_machine(rows[i].machine);
+		OWNED(hwloc_bitmap_free) hwloc_bitmap_t pus = bitmap_of(rows[i].pus), nodes = hwloc_bitmap_alloc();
 		struct err e = {""};
 		char told[64];
 		int rc = memory_nodes_choose(t, rows[i].wanted, pus, nodes, &e);
@@ -188,9 +185,6 @@ TEST(chooses_a_tier_by_its_facts)
 		if (rc != (rows[i].error ? -1 : 0) || (rows[i].error && !strstr(e.text, rows[i].error)) ||
 		    (!rc && strcmp(told, rows[i].nodes)))
 			fail_msg("row %zu: %d, nodes '%s', '%s'", i, rc, told, e.text);
-		hwloc_bitmap_free(pus);
-		hwloc_bitmap_free(nodes);
-		hwloc_topology_destroy(t);
 	}
 }
 
@@ -205,14 +199,12 @@ TEST(names_the_tiers)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		hwloc_topology_t t = load_machine(rows[i].machine);
-		hwloc_bitmap_t nodes = bitmap_of(rows[i].nodes);
+		OWNED(hwloc_topology_destroy) hwloc_topology_t t = load_machine(rows[i].machine);
+		OWNED(hwloc_bitmap_free) hwloc_bitmap_t nodes = bitmap_of(rows[i].nodes);
 		char told[64];
 
 		memory_nodes_tiers(t, nodes, told, sizeof(told));
 		assert_string_equal(told, rows[i].text);
-		hwloc_bitmap_free(nodes);
-		hwloc_topology_destroy(t);
 	}
 }
 
@@ -221,7 +213,7 @@ TEST(names_the_tiers)
  */
 static void policy_of(const void *p, char *out, size_t size)
 {
-	struct buf maps = {0};
+	FREED(buf_free) struct buf maps = {0};
 	char at[32];
 	const char *line;
 
@@ -230,7 +222,6 @@ static void policy_of(const void *p, char *out, size_t size)
 	if (line)
 		line += strlen(at);
 	snprintf(out, size, "%.*s", line ? (int) strcspn(line, "\n") : 0, line ? line : "");
-	buf_free(&maps);
 }
 
 /* A mapping of its own, which the kernel joins with no other. */
@@ -284,8 +275,8 @@ TEST(sets_what_the_kernel_tells)
 		{ { .mems = MEMS_PREFER }, "preferred", ":" },
 		{ { .mems = MEMS_STRICT }, "bind", ":" },
 	};
-	hwloc_topology_t t = synthetic_load(NULL);
-	hwloc_bitmap_t near = hwloc_bitmap_alloc();
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = synthetic_load(NULL);
+	OWNED(hwloc_bitmap_free) hwloc_bitmap_t near = hwloc_bitmap_alloc();
 	char nodes[64], told[128];
 
 	if (syscall(SYS_get_mempolicy, NULL, NULL, 0UL, NULL, 0UL) && errno == ENOSYS)
@@ -304,15 +295,13 @@ TEST(sets_what_the_kernel_tells)
 	}
 	assert_int_equal(memory_policy_text(told, sizeof(told), NULL), 0);
 	assert_string_equal(told, "default");
-	hwloc_bitmap_free(near);
-	hwloc_topology_destroy(t);
 }
 
 TEST(refuses_memory_of_others)
 {
 	static const struct bind_request bind = { .memory = MEMORY_BIND };
-	hwloc_topology_t t = synthetic_load("numa:64 pu:1");
-	hwloc_bitmap_t last = bitmap_of("63");
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = synthetic_load("numa:64 pu:1");
+	OWNED(hwloc_bitmap_free) hwloc_bitmap_t last = bitmap_of("63");
 	struct err e = {""};
 	char told[64];
 
@@ -320,16 +309,13 @@ TEST(refuses_memory_of_others)
 	assert_non_null(strstr(e.text, "the task's cpuset has no NUMA node local to its cores"));
 	assert_int_equal(memory_policy_text(told, sizeof(told), NULL), 0);
 	assert_string_equal(told, "default");
-	hwloc_bitmap_free(last);
-	hwloc_topology_destroy(t);
 }
 
 static bool has(const char *file, const char *word)
 {
-	struct buf text = {0};
+	FREED(buf_free) struct buf text = {0};
 	bool found = !file_read(file, 4096, &text, NULL) && strstr(text.data, word);
 
-	buf_free(&text);
 	return found;
 }
 

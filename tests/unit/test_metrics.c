@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "../../node_agent/monitor_metrics.h"
 #include "table.h"
+#include "topology.h"
 
 /* The node's steps, here by hand: so many jobs of two steps each that have all PUs. */
 static unsigned jobs;
@@ -13,7 +14,7 @@ void monitor_steps_each(const struct monitor_steps *m,
 			void (*each)(void *user, const char *step, hwloc_const_bitmap_t cpus, bool is_recorded),
 			void *user)
 {
-	hwloc_bitmap_t all = hwloc_bitmap_alloc_full();
+	OWNED(hwloc_bitmap_free) hwloc_bitmap_t all = hwloc_bitmap_alloc_full();
 	char name[32];
 
 	(void) m;
@@ -21,7 +22,6 @@ void monitor_steps_each(const struct monitor_steps *m,
 		snprintf(name, sizeof(name), "%u.%u", 7 + i / 2, i % 2);
 		each(user, name, all, i % 2);
 	}
-	hwloc_bitmap_free(all);
 }
 
 struct place {
@@ -88,7 +88,7 @@ TEST(domains_are_few)
 	place_make(&p);
 	jobs = 1;
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf text = {0};
+		FREED(buf_free) struct buf text = {0};
 		char row[128];
 
 		metrics_of(rows[i].machine, &p, &text);
@@ -100,7 +100,6 @@ TEST(domains_are_few)
 		assert_non_null(strstr(text.data, row));
 		assert_int_equal(occurrences(text.data, "\ntopiary_monitor_steps_recorded 1\n"), 1);
 		assert_true(occurrences(text.data, "topiary_node_busy_ratio{") <= rows[i].domains);
-		buf_free(&text);
 	}
 }
 

@@ -78,7 +78,7 @@ static void ticks_pass(struct step *s, unsigned n)
 /* The trace has so many ticks, each after the one before, ends then, and its longest tick took so long. */
 static void trace_holds(const struct step *s, const char *name, uint64_t ticks, uint64_t end, uint64_t longest)
 {
-	struct trace_interval *each;
+	OWNED(free) struct trace_interval *each;
 	uint64_t found = 0;
 	char path[64];
 	struct trace *t;
@@ -93,7 +93,6 @@ static void trace_holds(const struct step *s, const char *name, uint64_t ticks, 
 			found = each[i].end - each[i].begin;
 	}
 	assert_int_equal(found, longest);
-	free(each);
 	trace_close(t);
 }
 

@@ -169,7 +169,7 @@ static const char *place(const char *xml, int at)
 
 static void plug(char **xml, const struct device *d, unsigned gp)
 {
-	struct buf b = {0};
+	FREED(buf_free) struct buf b = {0};
 
 	buf_printf(&b,
 		   "<object type=\"PCIDev\" gp_index=\"%u\" pci_busid=\"%s\" pci_type=\"%s\" pci_link_speed=\"%s\">\n",
@@ -182,12 +182,11 @@ static void plug(char **xml, const struct device *d, unsigned gp)
 	}
 	buf_puts(&b, "</object>\n");
 	insert(xml, place(*xml, d->at), b.data);
-	buf_free(&b);
 }
 
 static void add_latency(char **xml)
 {
-	struct buf b = {0};
+	FREED(buf_free) struct buf b = {0};
 	char line[32], text[2048];
 
 	for (unsigned from = 0; from < 8; from++) {
@@ -199,7 +198,6 @@ static void add_latency(char **xml)
 	}
 	snprintf(text, sizeof(text), LATENCY, b.data);
 	insert(xml, strstr(*xml, "</topology>"), text);
-	buf_free(&b);
 }
 
 static hwloc_topology_t loaded(const char *xml)
@@ -214,7 +212,7 @@ static hwloc_topology_t loaded(const char *xml)
 
 static hwloc_topology_t node_on(const char *synthetic, const struct device *devices, bool distances)
 {
-	char *xml = synthetic_xml(synthetic).data;
+	OWNED(free) char *xml = synthetic_xml(synthetic).data;
 	hwloc_topology_t t;
 
 	for (unsigned i = 0; devices[i].bus; i++)
@@ -222,7 +220,6 @@ static hwloc_topology_t node_on(const char *synthetic, const struct device *devi
 	if (distances)
 		add_latency(&xml);
 	t = loaded(xml);
-	free(xml);
 	return t;
 }
 
@@ -298,16 +295,13 @@ TEST(is_near_no_other_package)
 TEST(finds_devices)
 {
 	for (size_t i = 0; i < ROWS(finds); i++) {
-		hwloc_topology_t t = node_of(finds[i].devices, false);
-		struct nics n;
-		char *got;
+		OWNED(hwloc_topology_destroy) hwloc_topology_t t = node_of(finds[i].devices, false);
+		FREED(nics_free) struct nics n;
+		OWNED(free) char *got;
 
 		assert_int_equal(nics_find(t, &n, NULL), 0);
 		got = listing(&n);
 		assert_string_equal(got, finds[i].want);
-		free(got);
-		nics_free(&n);
-		hwloc_topology_destroy(t);
 	}
 }
 
@@ -326,9 +320,9 @@ static const struct {
 
 TEST(tells_how_near_they_are)
 {
-	hwloc_topology_t t = node_of(two_and_two_hfi, false);
-	hwloc_bitmap_t pus = hwloc_bitmap_alloc();
-	struct nics n;
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = node_of(two_and_two_hfi, false);
+	OWNED(hwloc_bitmap_free) hwloc_bitmap_t pus = hwloc_bitmap_alloc();
+	FREED(nics_free) struct nics n;
 
 	assert_int_equal(nics_find(t, &n, NULL), 0);
 	for (size_t i = 0; i < ROWS(described); i++) {
@@ -339,9 +333,6 @@ TEST(tells_how_near_they_are)
 		nics_describe(t, &n, described[i].labels, pus, got, sizeof(got));
 		assert_string_equal(got, described[i].want);
 	}
-	nics_free(&n);
-	hwloc_bitmap_free(pus);
-	hwloc_topology_destroy(t);
 }
 
 /* --- what is near --- */
@@ -360,13 +351,11 @@ static const struct {
 TEST(divides_by_the_innermost_memory)
 {
 	for (size_t i = 0; i < ROWS(memories); i++) {
-		hwloc_topology_t t = synthetic_load(memories[i].node);
-		struct nic_domains d;
+		OWNED(hwloc_topology_destroy) hwloc_topology_t t = synthetic_load(memories[i].node);
+		FREED(nic_domains_free) struct nic_domains d;
 
 		assert_int_equal(nic_domains_find(t, &d, NULL), 0);
 		assert_int_equal(d.n, memories[i].domains);
-		nic_domains_free(&d);
-		hwloc_topology_destroy(t);
 	}
 }
 
@@ -449,22 +438,19 @@ static const struct {
 TEST(chooses_devices)
 {
 	for (size_t i = 0; i < ROWS(choices); i++) {
-		hwloc_topology_t t = node_of(choices[i].devices, choices[i].distances);
+		OWNED(hwloc_topology_destroy) hwloc_topology_t t = node_of(choices[i].devices, choices[i].distances);
 		struct tasks k = tasks_of(choices[i].tasks);
-		struct nics n;
+		FREED(nics_free) struct nics n;
 		struct nic_request a = { .topology = t, .nics = &n, .masks = k.mask, .nlocal = k.n };
 		int chosen[MAX_TASKS];
-		char *got;
+		OWNED(free) char *got;
 
 		assert_int_equal(nics_find(t, &n, NULL), 0);
 		assert_int_equal(nics_choose(&a, n.n ? n.nic[0].kind : NIC_VERBS, chosen, NULL), 0);
 		got = choice(chosen, k.n);
 		if (strcmp(got, choices[i].want))
 			fail_msg("row %zu (%s): %s, not %s", i, choices[i].tasks, got, choices[i].want);
-		free(got);
-		nics_free(&n);
 		tasks_free(&k);
-		hwloc_topology_destroy(t);
 	}
 }
 
@@ -521,7 +507,7 @@ static void plug_bridged(struct buf *b, const char *word, unsigned bus, unsigned
 static void plug_port(char **xml, const char *devices, const char *first, unsigned *gp)
 {
 	unsigned bus = 0x10;
-	struct buf b = {0};
+	FREED(buf_free) struct buf b = {0};
 	char copy[512], *rest = copy;
 	bool begun = false;
 
@@ -538,7 +524,6 @@ static void plug_port(char **xml, const char *devices, const char *first, unsign
 	}
 	buf_puts(&b, "</object></object>\n");
 	insert(xml, nth(*xml, "<object type=\"NUMANode\"", first[1] - '0'), b.data);
-	buf_free(&b);
 }
 
 static hwloc_topology_t site_of(const char *synthetic, const char *devices)
@@ -578,9 +563,9 @@ static char *devices_of_tasks(hwloc_topology_t t, unsigned ngpus, unsigned ntask
 	hwloc_bitmap_t near[MAX_TASKS], masks[MAX_TASKS];
 	uint64_t which[MAX_TASKS] = {0};
 	struct nic_request a = { .topology = t, .masks = masks, .nlocal = ntasks };
-	unsigned *beside;
+	OWNED(free) unsigned *beside;
 	int chosen[MAX_TASKS];
-	struct nics n;
+	FREED(nics_free) struct nics n;
 	char *got;
 
 	snprintf(list, sizeof(list), "%.*s", (int) (2 * ngpus - 1), all);
@@ -603,21 +588,17 @@ static char *devices_of_tasks(hwloc_topology_t t, unsigned ngpus, unsigned ntask
 		hwloc_bitmap_free(near[i]);
 	for (unsigned k = 0; k < ntasks; k++)
 		hwloc_bitmap_free(masks[k]);
-	free(beside);
-	nics_free(&n);
 	return got;
 }
 
 TEST(devices_are_beside_the_gpus)
 {
 	for (size_t i = 0; i < ROWS(sites); i++) {
-		hwloc_topology_t t = site_of(sites[i].synthetic, sites[i].devices);
-		char *got = devices_of_tasks(t, count_of(sites[i].devices, 'g'), sites[i].ntasks);
+		OWNED(hwloc_topology_destroy) hwloc_topology_t t = site_of(sites[i].synthetic, sites[i].devices);
+		OWNED(free) char *got = devices_of_tasks(t, count_of(sites[i].devices, 'g'), sites[i].ntasks);
 
 		if (strcmp(got, sites[i].want))
 			fail_msg("%s, %u tasks: %s, not %s", sites[i].name, sites[i].ntasks, got, sites[i].want);
-		free(got);
-		hwloc_topology_destroy(t);
 	}
 }
 
@@ -648,10 +629,10 @@ static const struct {
 TEST(follows_the_paper)
 {
 	for (size_t i = 0; i < ROWS(papers); i++) {
-		hwloc_topology_t t = node_of(papers[i].devices, false);
+		OWNED(hwloc_topology_destroy) hwloc_topology_t t = node_of(papers[i].devices, false);
 		struct tasks k = tasks_of(papers[i].here);
-		hwloc_bitmap_t rails = hwloc_bitmap_alloc();
-		struct nics n;
+		OWNED(hwloc_bitmap_free) hwloc_bitmap_t rails = hwloc_bitmap_alloc();
+		FREED(nics_free) struct nics n;
 		char got[32];
 
 		assert_int_equal(nics_find(t, &n, NULL), 0);
@@ -664,10 +645,7 @@ TEST(follows_the_paper)
 			if (strcmp(got, papers[i].rails[multirail]) || count != hwloc_bitmap_weight(rails))
 				fail_msg("row %zu, PSM2_MULTIRAIL=%d: %s (%d)", i, multirail, got, count);
 		}
-		hwloc_bitmap_free(rails);
-		nics_free(&n);
 		tasks_free(&k);
-		hwloc_topology_destroy(t);
 	}
 }
 
@@ -697,23 +675,20 @@ static void env_set(void *env, const char *name, const char *value)
 static char *exported(const struct device *devices, const char *tasks, unsigned local, const char *option,
 		      const char *users, bool bound)
 {
-	hwloc_topology_t t = node_of(devices, false);
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = node_of(devices, false);
 	struct tasks k = tasks_of(tasks);
 	struct env env = { .users = users };
 	struct bind_vars v = { env_has, env_set, &env };
 	struct bind_request r = {0};
-	struct buf told = {0};
-	struct nics n;
+	FREED(buf_free) struct buf told = {0};
+	FREED(nics_free) struct nics n;
 	struct nic_request a = { t, &n, &r, k.mask, local, k.n, bound, NULL };
 
 	assert_int_equal(bind_request_set(&r, "topo-nic", option, NULL), 0);
 	assert_int_equal(nics_find(t, &n, NULL), 0);
 	assert_int_equal(nics_export(&a, &v, &told, NULL), 0);
 	buf_printf(&env.set, "|%s", told.len ? told.data : "");
-	buf_free(&told);
-	nics_free(&n);
 	tasks_free(&k);
-	hwloc_topology_destroy(t);
 	return env.set.data;
 }
 
@@ -882,11 +857,11 @@ static void check_real(size_t row)
 {
 	char path[128];
 	struct tasks k = tasks_of(real[row].tasks);
-	struct buf xml = {0};
+	FREED(buf_free) struct buf xml = {0};
 	int chosen[MAX_TASKS];
-	hwloc_topology_t t;
-	struct nics n;
-	char *devices, *got;
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t;
+	FREED(nics_free) struct nics n;
+	OWNED(free) char *devices, *got;
 
 	snprintf(path, sizeof(path), CORPUS "%s", real[row].file);
 	corpus_read(*cached(path), &xml);
@@ -898,11 +873,6 @@ static void check_real(size_t row)
 				     n.n ? n.nic[0].kind : NIC_VERBS, chosen, NULL), 0);
 	got = choice(chosen, k.n);
 	assert_string_equal(got, real[row].chosen);
-	free(got);
-	free(devices);
-	nics_free(&n);
-	hwloc_topology_destroy(t);
-	buf_free(&xml);
 	tasks_free(&k);
 }
 

@@ -24,7 +24,6 @@ PARANOID = int(Path("/proc/sys/kernel/perf_event_paranoid").read_text())
 PUS = sorted(os.sched_getaffinity(0))
 
 
-
 @pytest.fixture(scope="module", autouse=True)
 def needs_a_kernel_that_counts(tmp_path_factory):
     """Containers may forbid it, and kernel.perf_event_paranoid of 3 or more forbids it to users."""

@@ -70,16 +70,14 @@ TEST(exports_what_fits)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct env env = { rows[i].user, "" };
 		struct bind_vars v = { env_has, env_set, &env };
-		hwloc_bitmap_t pus = bitmap_of(rows[i].pus);
+		OWNED(hwloc_bitmap_free) hwloc_bitmap_t pus = bitmap_of(rows[i].pus);
 		struct omp_task task = { pus, rows[i].cpus, rows[i].sharers };
-		hwloc_topology_t t = synthetic_load(rows[i].machine);
+		OWNED(hwloc_topology_destroy) hwloc_topology_t t = synthetic_load(rows[i].machine);
 
 		assert_int_equal(omp_export(t, rows[i].form, &task, &v, &err), 0);
 		if (strcmp(env.set, rows[i].set))
 			fail_msg("%s of %s, %u CPUs: '%s', not '%s'", rows[i].pus, rows[i].machine, rows[i].cpus,
 				 env.set, rows[i].set);
-		hwloc_bitmap_free(pus);
-		hwloc_topology_destroy(t);
 	}
 }
 

@@ -29,7 +29,7 @@ static size_t comes_back(const struct buf *base, const struct buf *doc)
 {
 	const char *from = base ? base->data : NULL;
 	size_t from_len = base ? base->len : 0, len;
-	struct buf back;
+	FREED(buf_free) struct buf back;
 	struct pack p;
 
 	assert_ok(pack_make(from, from_len, doc->data, doc->len, &p, &err));
@@ -38,7 +38,6 @@ static size_t comes_back(const struct buf *base, const struct buf *doc)
 	assert_int_equal(back.len, doc->len);
 	assert_memory_equal(back.data, doc->data, doc->len);
 	len = p.bytes.len;
-	buf_free(&back);
 	buf_free(&p.bytes);
 	return len;
 }
@@ -52,26 +51,21 @@ TEST(packs_small_texts)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf base = text(rows[i][0]), doc = text(rows[i][1]);
+		FREED(buf_free) struct buf base = text(rows[i][0]), doc = text(rows[i][1]);
 
 		comes_back(&base, &doc);
 		comes_back(NULL, &doc);
-		buf_free(&base);
-		buf_free(&doc);
 	}
 }
 
 TEST(packs_nodes_small)
 {
-	struct buf base = node(1, 400), twin = node(2, 400), shorter = node(1, 399);
+	FREED(buf_free) struct buf base = node(1, 400), twin = node(2, 400), shorter = node(1, 399);
 	size_t alone = comes_back(NULL, &base);
 
 	assert_true(alone < base.len / 8);
 	assert_true(comes_back(&base, &twin) < alone);
 	assert_true(comes_back(&base, &shorter) < alone / 8);
-	buf_free(&base);
-	buf_free(&twin);
-	buf_free(&shorter);
 }
 
 static void opens_right_or_not(const struct pack *p, const struct buf *base, const struct buf *doc)
@@ -107,7 +101,8 @@ static void spoil(const struct pack *p, const struct buf *base, const struct buf
 
 TEST(refuses_spoiled_packs)
 {
-	struct buf base = node(1, 64), shorter = node(3, 60), other = node(9, 64), out;
+	FREED(buf_free) struct buf base = node(1, 64), shorter = node(3, 60), other = node(9, 64);
+	struct buf out;
 	const struct {
 		const struct buf *base, *doc;
 		enum pack_kind kind;
@@ -131,9 +126,6 @@ TEST(refuses_spoiled_packs)
 		}
 		buf_free(&p.bytes);
 	}
-	buf_free(&base);
-	buf_free(&shorter);
-	buf_free(&other);
 }
 
 static void zip_refuses(const struct buf *zip, size_t max, const char *says)
@@ -149,7 +141,7 @@ static void zip_refuses(const struct buf *zip, size_t max, const char *says)
 
 TEST(zips)
 {
-	struct buf doc = node(1, 400), zip, back, junk = text("<topology/>"), twice = {0};
+	FREED(buf_free) struct buf doc = node(1, 400), zip, back, junk = text("<topology/>"), twice = {0};
 
 	assert_int_equal(zip_make(doc.data, doc.len, &zip, &err), 0);
 	assert_int_equal(zip_open(zip.data, zip.len, doc.len, &back, &err), 0);
@@ -162,25 +154,18 @@ TEST(zips)
 	zip_refuses(&twice, MAX, "after the frame");
 	for (zip.len--; zip.len; zip.len--)
 		assert_int_equal(zip_open(zip.data, zip.len, MAX, &back, &err), -1);
-	buf_free(&doc);
-	buf_free(&zip);
-	buf_free(&back);
-	buf_free(&junk);
-	buf_free(&twice);
 }
 
 /* 8 MiB of zeros make a frame of some hundred bytes. */
 TEST(survives_bombs)
 {
-	char *zeros = calloc(8, 1 << 20);
-	struct buf zip;
+	OWNED(free) char *zeros = calloc(8, 1 << 20);
+	FREED(buf_free) struct buf zip;
 
 	assert_non_null(zeros);
 	assert_int_equal(zip_make(zeros, 8 << 20, &zip, &err), 0);
 	assert_true(zip.len < 4096);
 	zip_refuses(&zip, MAX, "allowed");
-	free(zeros);
-	buf_free(&zip);
 }
 
 TESTS_MAIN(NULL, NULL)

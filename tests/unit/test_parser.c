@@ -29,12 +29,11 @@ static struct parser *parser;
 
 static struct buf document(const char *synthetic)
 {
-	hwloc_topology_t t = topology_of_synthetic(synthetic);
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = topology_of_synthetic(synthetic);
 	struct buf xml;
 
 	hwloc_obj_add_info(hwloc_get_root_obj(t), "HostName", "alpha");
 	xml = topology_export(t);
-	hwloc_topology_destroy(t);
 	return xml;
 }
 
@@ -73,12 +72,10 @@ static enum parser_result read_it(const struct buf *doc, struct parsed *out, str
 
 static void is_served(void)
 {
-	struct buf doc = document(SMALL);
-	struct parsed d;
+	FREED(buf_free) struct buf doc = document(SMALL);
+	FREED(parsed_free) struct parsed d;
 
 	assert_ok(read_it(&doc, &d, &err) != PARSER_OK);
-	parsed_free(&d);
-	buf_free(&doc);
 }
 
 static void is_refused(const char *what, const struct buf *doc)
@@ -106,9 +103,9 @@ TEST(parses_documents)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf doc = document(rows[i].synthetic);
+		FREED(buf_free) struct buf doc = document(rows[i].synthetic);
 		struct shape *shape;
-		struct parsed d;
+		FREED(parsed_free) struct parsed d;
 
 		if (read_it(&doc, &d, &err) != PARSER_OK)
 			fail_msg("%s: %s", rows[i].synthetic, err.text);
@@ -120,23 +117,18 @@ TEST(parses_documents)
 		assert_int_equal(shape->pus, rows[i].pus);
 		shape_free(shape);
 		assert_true(*d.cores && *d.hierarchy && *d.detail);
-		parsed_free(&d);
-		buf_free(&doc);
 	}
 }
 
 TEST(returns_the_canonical_form)
 {
-	struct buf doc = document(SMALL), got = {0};
-	struct canon c;
+	FREED(buf_free) struct buf doc = document(SMALL), got = {0};
+	FREED(canon_free) struct canon c;
 
 	assert_int_equal(canon_parse(doc.data, doc.len, "x", &c, &err), 0);
 	assert_int_equal(parser_canon(parser, "alpha", &doc, &got, &err), PARSER_OK);
 	assert_int_equal(got.len, c.xml.len);
 	assert_string_equal(got.data, c.xml.data);
-	canon_free(&c);
-	buf_free(&got);
-	buf_free(&doc);
 }
 
 TEST(returns_changes)
@@ -153,24 +145,21 @@ TEST(returns_changes)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf from = document("Package:2 [NUMANode(memory=1073741824)] Core:4 PU:2");
-		struct buf to = changed(&from, rows[i].from, rows[i].to, strlen(rows[i].to));
+		FREED(buf_free) struct buf from = document("Package:2 [NUMANode(memory=1073741824)] Core:4 PU:2");
+		FREED(buf_free) struct buf to = changed(&from, rows[i].from, rows[i].to, strlen(rows[i].to));
 		int severity = -1;
-		char *json;
+		OWNED(free) char *json;
 
 		if (parser_compare(parser, "alpha", &from, &to, rows[i].drift, &json, &severity, &err) != PARSER_OK)
 			fail_msg("%s: %s", rows[i].to, err.text);
 		assert_int_equal(severity, rows[i].severity);
 		assert_int_equal(!strcmp(json, "[]"), rows[i].empty);
-		free(json);
-		buf_free(&from);
-		buf_free(&to);
 	}
 }
 
 TEST(names_the_document_that_cannot_be_compared)
 {
-	struct buf good = document(SMALL), bad = repeated("x", 3);
+	FREED(buf_free) struct buf good = document(SMALL), bad = repeated("x", 3);
 	char *json = NULL;
 	int severity = -1;
 
@@ -180,8 +169,6 @@ TEST(names_the_document_that_cannot_be_compared)
 	assert_non_null(strstr(err.text, "alpha: base.xml:1: "));
 	assert_null(json);
 	assert_int_equal(severity, -1);
-	buf_free(&good);
-	buf_free(&bad);
 }
 
 /* --- bad documents --- */
@@ -227,27 +214,25 @@ TEST(refuses_changed_documents)
 		{ "type=\"Machine\"", "type=\"Cluster\"", 0 },
 		{ "type=\"PU\"", "type=\"Package\"", 0 },
 	};
-	struct buf good = document(SMALL);
+	FREED(buf_free) struct buf good = document(SMALL);
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf doc =
+		FREED(buf_free) struct buf doc =
 			changed(&good, rows[i].from, rows[i].to, rows[i].len ? rows[i].len : strlen(rows[i].to));
 
 		is_refused(rows[i].to, &doc);
-		buf_free(&doc);
 	}
-	buf_free(&good);
 	is_served();
 }
 
 TEST(refuses_other_encodings)
 {
 	static const char *const encodings[] = { "UTF-16", "UTF-16LE", "UTF-32", "IBM037", "UTF-7" };
-	struct buf good = document(SMALL);
+	FREED(buf_free) struct buf good = document(SMALL);
 
 	for (size_t i = 0; i < ROWS(encodings); i++) {
 		iconv_t how = iconv_open(encodings[i], "UTF-8");
-		struct buf doc = {0};
+		FREED(buf_free) struct buf doc = {0};
 		char *in = good.data, *to = buf_reserve(&doc, 5 * good.len);
 		size_t left = good.len, room = 5 * good.len;
 
@@ -256,9 +241,7 @@ TEST(refuses_other_encodings)
 		iconv_close(how);
 		doc.len = to - doc.data;
 		is_refused(encodings[i], &doc);
-		buf_free(&doc);
 	}
-	buf_free(&good);
 }
 
 TEST(refuses_what_is_no_document)
@@ -269,11 +252,10 @@ TEST(refuses_what_is_no_document)
 	};
 
 	for (size_t i = 0; i < ROWS(texts); i++) {
-		struct buf doc = repeated(texts[i], 1);
+		FREED(buf_free) struct buf doc = repeated(texts[i], 1);
 
 		buf_reserve(&doc, 0);
 		is_refused(texts[i], &doc);
-		buf_free(&doc);
 	}
 }
 
@@ -291,48 +273,41 @@ TEST(refuses_what_is_too_much)
 		{ "attribute", "\"alpha\"", "\"", "", 1 },
 		{ "garbage", "<?xml", "<<<<<<<<<<<<<<<<", "", 1 << 20 },
 	};
-	struct buf good = document(SMALL);
+	FREED(buf_free) struct buf good = document(SMALL);
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf many = repeated(rows[i].unit, rows[i].n), doc;
+		FREED(buf_free) struct buf many = repeated(rows[i].unit, rows[i].n), doc;
 
 		put(&many, rows[i].tail);
 		doc = changed(&good, rows[i].from, many.data, many.len);
 		is_refused(rows[i].name, &doc);
-		buf_free(&doc);
-		buf_free(&many);
 	}
-	buf_free(&good);
 	is_served();
 }
 
 /* A name of ten megabytes is a name; whatever becomes of it, the next document is read. */
 TEST(survives_a_huge_attribute)
 {
-	struct buf good = document(SMALL), name = repeated("\"", 1), doc;
-	struct parsed d;
+	FREED(buf_free) struct buf good = document(SMALL), name = repeated("\"", 1), doc;
+	FREED(parsed_free) struct parsed d;
 
 	for (int i = 0; i < 1 << 20; i++)
 		put(&name, "0123456789");
 	put(&name, "\"");
 	doc = changed(&good, "\"alpha\"", name.data, name.len);
 	assert_int_not_equal(read_it(&doc, &d, &err), PARSER_FAILED);
-	parsed_free(&d);
-	buf_free(&doc);
-	buf_free(&name);
-	buf_free(&good);
 	is_served();
 }
 
 TEST(survives_flipped_bytes)
 {
-	struct buf good = document(SMALL);
+	FREED(buf_free) struct buf good = document(SMALL);
 	unsigned results[3] = {0};
 
 	srandom(20261121);
 	for (int round = 0; round < 600; round++) {
-		struct buf doc = {0};
-		struct parsed d;
+		FREED(buf_free) struct buf doc = {0};
+		FREED(parsed_free) struct parsed d;
 
 		buf_add(&doc, good.data, good.len);
 		for (long flips = 1 + random() % 4; flips; flips--)
@@ -342,11 +317,8 @@ TEST(survives_flipped_bytes)
 		if (rc == PARSER_FAILED)
 			fail_msg("round %d: %s", round, err.text);
 		results[rc]++;
-		parsed_free(&d);
-		buf_free(&doc);
 	}
 	assert_true(results[PARSER_OK] > 10 && results[PARSER_REFUSED] > 100);
-	buf_free(&good);
 }
 
 /* --- what may happen to a worker --- */
@@ -364,10 +336,9 @@ static void *ask(void *arg)
 	struct asker *a = arg;
 
 	for (unsigned i = 0; i < a->n && a->result == PARSER_OK; i++) {
-		struct parsed d = {0};
+		FREED(parsed_free) struct parsed d = {0};
 
 		a->result = parser_read(parser, "alpha", a->doc, &d, &a->e);
-		parsed_free(&d);
 	}
 	return NULL;
 }
@@ -417,7 +388,7 @@ static void ask_and_signal(struct asker *a, int signal)
 
 TEST(a_killed_worker_is_a_failure)
 {
-	struct buf doc = document("Package:40 [NUMANode] Core:40 PU:4");
+	FREED(buf_free) struct buf doc = document("Package:40 [NUMANode] Core:40 PU:4");
 	struct asker a = { .doc = &doc, .n = 1 };
 
 	ask_and_signal(&a, SIGKILL);
@@ -427,13 +398,12 @@ TEST(a_killed_worker_is_a_failure)
 	a.result = PARSER_OK;
 	ask(&a);
 	assert_int_equal(a.result, PARSER_OK);
-	buf_free(&doc);
 }
 
 /* As the kernel tells a worker that its time is over. One that is told before it has its socket cannot say so. */
 TEST(a_worker_without_time_refuses)
 {
-	struct buf doc = document("Package:40 [NUMANode] Core:40 PU:4");
+	FREED(buf_free) struct buf doc = document("Package:40 [NUMANode] Core:40 PU:4");
 	struct asker a = { .result = PARSER_FAILED };
 
 	for (int i = 0; i < 50 && a.result != PARSER_REFUSED; i++) {
@@ -442,12 +412,11 @@ TEST(a_worker_without_time_refuses)
 	}
 	assert_int_equal(a.result, PARSER_REFUSED);
 	assert_string_equal(a.e.text, "alpha: parsing it takes more than 2 s of processor time");
-	buf_free(&doc);
 }
 
 TEST(serves_concurrent_requests)
 {
-	struct buf small = document(SMALL), large = document("Package:8 [NUMANode] Core:16 PU:2");
+	FREED(buf_free) struct buf small = document(SMALL), large = document("Package:8 [NUMANode] Core:16 PU:2");
 	struct asker a[24];
 
 	for (size_t i = 0; i < ROWS(a); i++) {
@@ -459,13 +428,11 @@ TEST(serves_concurrent_requests)
 		if (a[i].result != PARSER_OK)
 			fail_msg("%s", a[i].e.text);
 	}
-	buf_free(&small);
-	buf_free(&large);
 }
 
 TEST(reports_a_missing_parent)
 {
-	struct buf doc = document(SMALL);
+	FREED(buf_free) struct buf doc = document(SMALL);
 	struct parser *own, *other = parser;
 	struct parsed d;
 
@@ -477,7 +444,6 @@ TEST(reports_a_missing_parent)
 	parser_stop(own);
 	parser_stop(NULL);
 	is_served();
-	buf_free(&doc);
 }
 
 /* --- what an attacked worker may say --- */
@@ -526,12 +492,11 @@ TEST(validates_texts)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf b = said(rows[i].text, rows[i].len);
+		FREED(buf_free) struct buf b = said(rows[i].text, rows[i].len);
 
 		if (validate_text(&b) != rows[i].is_text || validate_line(&b) != rows[i].is_line ||
 		    validate_facts(&b) != rows[i].is_facts)
 			fail_msg("row %zu: %s", i, rows[i].text);
-		buf_free(&b);
 	}
 }
 
@@ -552,11 +517,10 @@ TEST(validates_shapes)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf b = said(rows[i].text, strlen(rows[i].text));
+		FREED(buf_free) struct buf b = said(rows[i].text, strlen(rows[i].text));
 
 		if (validate_shape(&b, rows[i].cores, rows[i].pus) != rows[i].is)
 			fail_msg("row %zu: %s", i, rows[i].text);
-		buf_free(&b);
 	}
 }
 
@@ -585,11 +549,10 @@ TEST(validates_lists_of_changes)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf b = said(rows[i].text, strlen(rows[i].text));
+		FREED(buf_free) struct buf b = said(rows[i].text, strlen(rows[i].text));
 
 		if (validate_changes(&b) != rows[i].gravest)
 			fail_msg("row %zu: %s", i, rows[i].text);
-		buf_free(&b);
 	}
 }
 

@@ -4,11 +4,12 @@
 
 #include "bind/place.h"
 #include "table.h"
+#include "topology.h"
 
 /* cpus: what is left of it, a list of OS indices, or NULL. */
 static hwloc_topology_t load(const char *synthetic, const char *xml, const char *cpus)
 {
-	hwloc_bitmap_t set = hwloc_bitmap_alloc();
+	OWNED(hwloc_bitmap_free) hwloc_bitmap_t set = hwloc_bitmap_alloc();
 	hwloc_topology_t t;
 
 	assert_int_equal(hwloc_topology_init(&t), 0);
@@ -19,7 +20,6 @@ static hwloc_topology_t load(const char *synthetic, const char *xml, const char 
 		assert_int_equal(hwloc_bitmap_list_sscanf(set, cpus), 0);
 		assert_int_equal(hwloc_topology_restrict(t, set, HWLOC_RESTRICT_FLAG_REMOVE_CPULESS), 0);
 	}
-	hwloc_bitmap_free(set);
 	return t;
 }
 
@@ -141,14 +141,13 @@ TEST(places_by_rule)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		hwloc_topology_t t = load(rows[i].machine, NULL, rows[i].cpus);
+		OWNED(hwloc_topology_destroy) hwloc_topology_t t = load(rows[i].machine, NULL, rows[i].cpus);
 		char told[4096];
 
 		placed(t, rows[i].how, rows[i].ntasks, rows[i].each, told, sizeof(told));
 		if (strcmp(told, rows[i].masks))
 			fail_msg("%s of %s, %u tasks of %u, %s:\n  %s, not\n  %s", rows[i].cpus ? rows[i].cpus : "all",
 				 rows[i].machine, rows[i].ntasks, rows[i].each, rows[i].how, told, rows[i].masks);
-		hwloc_topology_destroy(t);
 	}
 }
 
@@ -210,8 +209,8 @@ TEST(keeps_a_task_on_one_kind_of_core)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		hwloc_topology_t t = load("numa:1 core:16 pu:2", NULL, NULL);
-		hwloc_bitmap_t set = hwloc_bitmap_alloc();
+		OWNED(hwloc_topology_destroy) hwloc_topology_t t = load("numa:1 core:16 pu:2", NULL, NULL);
+		OWNED(hwloc_bitmap_free) hwloc_bitmap_t set = hwloc_bitmap_alloc();
 		char out[512];
 
 		for (unsigned k = 0; k < 3 && rows[i].kinds->pus[k]; k++)
@@ -221,8 +220,6 @@ TEST(keeps_a_task_on_one_kind_of_core)
 		placed(t, rows[i].how, rows[i].ntasks, rows[i].each, out, sizeof(out));
 		if (strcmp(out, rows[i].masks))
 			fail_msg("row %zu: %s, not %s", i, out, rows[i].masks);
-		hwloc_bitmap_free(set);
-		hwloc_topology_destroy(t);
 	}
 }
 
@@ -282,7 +279,7 @@ static const struct beside {
 TEST(places_beside_mpibind)
 {
 	for (const struct beside *b = beside; b < beside + ROWS(beside); b++) {
-		hwloc_topology_t t = load(NULL, *cached(b->xml), b->cpus);
+		OWNED(hwloc_topology_destroy) hwloc_topology_t t = load(NULL, *cached(b->xml), b->cpus);
 		char told[4096];
 
 		placed(t, "mem", b->ntasks, b->each, told, sizeof(told));
@@ -290,7 +287,6 @@ TEST(places_beside_mpibind)
 			fail_msg("%s of %s, %u tasks of %u:\n  %s, not\n  %s", b->cpus ? b->cpus : "all", b->xml,
 				 b->ntasks, b->each, told, b->ours);
 		assert_true(!b->theirs || strcmp(told, b->theirs));
-		hwloc_topology_destroy(t);
 	}
 }
 
@@ -306,7 +302,7 @@ static unsigned chance(unsigned n)
 static hwloc_topology_t any_machine(char *name, size_t size)
 {
 	static const char *const types[] = { "pack", "numa", "l3", "l2", "core" };
-	hwloc_bitmap_t some = hwloc_bitmap_alloc();
+	OWNED(hwloc_bitmap_free) hwloc_bitmap_t some = hwloc_bitmap_alloc();
 	hwloc_topology_t t;
 	size_t n = 0;
 
@@ -320,7 +316,6 @@ static hwloc_topology_t any_machine(char *name, size_t size)
 			hwloc_bitmap_set(some, pu);
 	if (chance(2) && !hwloc_bitmap_iszero(some))
 		assert_int_equal(hwloc_topology_restrict(t, some, HWLOC_RESTRICT_FLAG_REMOVE_CPULESS), 0);
-	hwloc_bitmap_free(some);
 	return t;
 }
 
@@ -328,7 +323,7 @@ static hwloc_topology_t any_machine(char *name, size_t size)
 static const char *broken(hwloc_topology_t t, const hwloc_bitmap_t *masks, unsigned ntasks, unsigned cpus)
 {
 	hwloc_const_bitmap_t all = hwloc_topology_get_topology_cpuset(t);
-	hwloc_bitmap_t taken = hwloc_bitmap_alloc();
+	OWNED(hwloc_bitmap_free) hwloc_bitmap_t taken = hwloc_bitmap_alloc();
 	bool enough = ntasks * cpus <= (unsigned) hwloc_bitmap_weight(all);
 	const char *what = NULL;
 
@@ -343,7 +338,6 @@ static const char *broken(hwloc_topology_t t, const hwloc_bitmap_t *masks, unsig
 			what = "a task has too little though there is enough";
 		hwloc_bitmap_or(taken, taken, masks[i]);
 	}
-	hwloc_bitmap_free(taken);
 	return what;
 }
 
@@ -366,7 +360,7 @@ TEST(places_anything)
 		hwloc_bitmap_t *masks = masks_new(ntasks), *again = masks_new(ntasks);
 		const char *way = how[chance(ROWS(how))], *what;
 		char name[256];
-		hwloc_topology_t t = any_machine(name, sizeof(name));
+		OWNED(hwloc_topology_destroy) hwloc_topology_t t = any_machine(name, sizeof(name));
 
 		assert_int_equal(place(t, way, ntasks, cpus, masks, &err), 0);
 		assert_int_equal(place(t, way, ntasks, cpus, again, &err), 0);
@@ -375,7 +369,6 @@ TEST(places_anything)
 			fail_msg("round %u, %s, %s, %u tasks of %u: %s", round, name, way, ntasks, cpus, what);
 		masks_free(masks, ntasks);
 		masks_free(again, ntasks);
-		hwloc_topology_destroy(t);
 	}
 }
 

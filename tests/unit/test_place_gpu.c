@@ -76,7 +76,7 @@ static void domains_find(struct trial_node *n, const struct machine *m)
 /* parts: so many cores of a hundred are the step's; 100: all. */
 static void node_make(struct trial_node *n, const struct machine *m, unsigned ngpus, unsigned parts)
 {
-	hwloc_bitmap_t keep = hwloc_bitmap_alloc();
+	OWNED(hwloc_bitmap_free) hwloc_bitmap_t keep = hwloc_bitmap_alloc();
 	hwloc_obj_t core = NULL;
 
 	*n = (struct trial_node){ .node = synthetic_load(m->synthetic), .step = synthetic_load(m->synthetic),
@@ -85,7 +85,6 @@ static void node_make(struct trial_node *n, const struct machine *m, unsigned ng
 		if (!core->logical_index || (unsigned) (lrand48() % 100) < parts)
 			hwloc_bitmap_or(keep, keep, core->cpuset);
 	assert_int_equal(hwloc_topology_restrict(n->step, keep, 0), 0);
-	hwloc_bitmap_free(keep);
 	for (unsigned i = 0; i < ngpus; i++)
 		n->near[i] = hwloc_bitmap_dup(hwloc_get_obj_by_type(n->node, HWLOC_OBJ_NUMANODE, m->at[i])->cpuset);
 	domains_find(n, m);
@@ -354,7 +353,7 @@ static bool choose_slurm(struct choice *c, bool cyclic)
 {
 	unsigned ncores = hwloc_get_nbobjs_by_type(c->n->node, HWLOC_OBJ_CORE) / c->ntasks;
 	unsigned npackages = hwloc_get_nbobjs_by_type(c->n->node, HWLOC_OBJ_PACKAGE);
-	hwloc_bitmap_t taken = hwloc_bitmap_alloc();
+	OWNED(hwloc_bitmap_free) hwloc_bitmap_t taken = hwloc_bitmap_alloc();
 
 	for (unsigned t = 0; t < c->ntasks; t++) {
 		unsigned at = cyclic ? t % npackages : 0, tried = 0;
@@ -373,7 +372,6 @@ static bool choose_slurm(struct choice *c, bool cyclic)
 		}
 		c->gpus[t] = ((UINT64_C(1) << c->gpus_each) - 1) << t * c->gpus_each;
 	}
-	hwloc_bitmap_free(taken);
 	return true;
 }
 
@@ -426,7 +424,7 @@ static bool mpibind_open(void)
 /* The same node with GPUs as the NVIDIA driver has them, in the order of their numbers. */
 static hwloc_topology_t with_gpus(const struct trial_node *n)
 {
-	struct buf xml = {0}, out = {0};
+	FREED(buf_free) struct buf xml = {0}, out = {0};
 	hwloc_topology_t t;
 	const char *from, *to;
 
@@ -444,8 +442,6 @@ static hwloc_topology_t with_gpus(const struct trial_node *n)
 	assert_false(hwloc_topology_init(&t) ||
 		     hwloc_topology_set_io_types_filter(t, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) ||
 		     hwloc_topology_set_xmlbuffer(t, out.data, out.len + 1) || hwloc_topology_load(t));
-	buf_free(&xml);
-	buf_free(&out);
 	return t;
 }
 
@@ -462,7 +458,7 @@ static unsigned gpu_of(hwloc_topology_t t, unsigned device)
 
 static bool choose_mpibind(struct choice *c, bool greedy)
 {
-	hwloc_topology_t t = with_gpus(c->n);
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = with_gpus(c->n);
 	void *handle = NULL;
 	bool done = !mpibind.init(&handle) && !mpibind.ntasks(handle, c->ntasks) && !mpibind.greedy(handle, greedy) &&
 		    !mpibind.topology(handle, t) && !mpibind.run(handle);
@@ -476,7 +472,6 @@ static bool choose_mpibind(struct choice *c, bool greedy)
 		hwloc_bitmap_foreach_end();
 	}
 	mpibind.finalize(handle);
-	hwloc_topology_destroy(t);
 	return done;
 }
 
@@ -680,7 +675,7 @@ TEST(a_task_alone_is_near_all_its_gpus)
 
 	node_make(&n, &four, 4, 100);
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		hwloc_bitmap_t mask = hwloc_bitmap_alloc();
+		OWNED(hwloc_bitmap_free) hwloc_bitmap_t mask = hwloc_bitmap_alloc();
 		char told[64];
 		struct gpu_places how = { n.step, n.node, n.near, 4, 1, rows[i].cpus, rows[i].fixed, false };
 
@@ -688,7 +683,6 @@ TEST(a_task_alone_is_near_all_its_gpus)
 		hwloc_bitmap_list_snprintf(told, sizeof(told), mask);
 		assert_string_equal(told, rows[i].mask);
 		assert_true(gpus == (rows[i].fixed ? *rows[i].fixed : 15));
-		hwloc_bitmap_free(mask);
 	}
 	node_free(&n);
 }

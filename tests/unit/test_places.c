@@ -6,6 +6,8 @@
 #include "odd_machine.h"
 #include "shape/strings.h"
 
+OWNS(struct shape *, shape_free)
+
 TEST(computes_distances)
 {
 	static const struct {
@@ -29,12 +31,11 @@ TEST(computes_distances)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct places *p = places_of(2, rows[i].shape, NULL);
+		OWNED(places_free) struct places *p = places_of(2, rows[i].shape, NULL);
 
 		if (places_distance(p, rows[i].a, rows[i].b) != rows[i].distance)
 			fail_msg("%s: %u and %u: %g", rows[i].shape, rows[i].a, rows[i].b,
 				 places_distance(p, rows[i].a, rows[i].b));
-		places_free(p);
 	}
 }
 
@@ -75,15 +76,13 @@ TEST(numbers_places)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct places *p = places_new();
-		struct buf text;
+		OWNED(places_free) struct places *p = places_new();
+		FREED(buf_free) struct buf text;
 
 		add(p, "cn", rows[i].shape, rows[i].cores, rows[i].cpus);
 		text = told(p);
 		if (strcmp(text.data, rows[i].told))
 			fail_msg("row %zu:\n%s", i, text.data);
-		buf_free(&text);
-		places_free(p);
 	}
 }
 
@@ -91,12 +90,12 @@ TEST(numbers_places)
 static void places_odd(unsigned seed)
 {
 	struct odd_machine m;
-	struct places *p = places_new();
-	struct strings texts;
-	struct buf cores = {0};
+	OWNED(places_free) struct places *p = places_new();
+	FREED(strings_free) struct strings texts;
+	FREED(buf_free) struct buf cores = {0};
 	unsigned cpus, left = 0, threads, used[ODD_PUS], has[ODD_PUS] = {0};
 	struct tree *t;
-	struct shape *s;
+	OWNED(shape_free) struct shape *s;
 	struct err e = {""};
 
 	odd_make(&m, seed);
@@ -135,11 +134,7 @@ static void places_odd(unsigned seed)
 	}
 	if (left >= cpus)
 		fail_msg("seed %u: %u CPUs are in no place, and a task has %u", seed, left, cpus);
-	places_free(p);
-	shape_free(s);
-	strings_free(&texts);
 	tree_free(t);
-	buf_free(&cores);
 	buf_free(&m.xml);
 }
 
@@ -184,8 +179,8 @@ TEST(refuses_places)
 		{ "cn0", "0", 1, "cn0: node given twice" },
 		{ "cn9", "0-1", 3, "cn9: the job's cores on this node have fewer than the 3 CPUs of a task" },
 	};
-	struct shape *s = shape_parse("Package:2 Core:4", NULL);
-	struct places *p = places_of(1, "Core:2", "0");
+	OWNED(shape_free) struct shape *s = shape_parse("Package:2 Core:4", NULL);
+	OWNED(places_free) struct places *p = places_of(1, "Core:2", "0");
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct err e = {""};
@@ -198,8 +193,6 @@ TEST(refuses_places)
 	assert_int_equal(p->nplaces, 1);
 	assert_int_equal(p->nhosts, 1);
 	assert_int_equal(p->nleaves, 1);
-	places_free(p);
-	shape_free(s);
 }
 
 TEST(sets_costs)
@@ -207,7 +200,7 @@ TEST(sets_costs)
 	static const char *const bad[] = { "x=1", "node", "node=", "node=x", "node=-1", "node=1000001", "=3",
 					   "l3=5,node=1.5.2", "node=nan", "node=0x5", "node=.", "0-1=1,0-2=1", "0-0=1",
 					   "0-64=1", "0-1=" };
-	struct places *p = places_new();
+	OWNED(places_free) struct places *p = places_new();
 
 	assert_int_equal(places_costs(p, "node=7,L3=1000000", &err), 0);
 	for (size_t i = 0; i < ROWS(bad); i++)
@@ -219,7 +212,6 @@ TEST(sets_costs)
 	add(p, "a", "L3Cache:2 Core:2", NULL, 1);
 	add(p, "b", "L3Cache:2 Core:2", NULL, 1);
 	assert_true(places_distance(p, 0, 2) == 1000000 && places_distance(p, 0, 4) == 7);
-	places_free(p);
 }
 
 /* Costs between NUMA nodes: those within 10 % are one level; what is no tree is averaged; the rest is as before. */
@@ -247,7 +239,7 @@ TEST(costs_of_numa_nodes)
 		{ halves, "0-1=10,1-2=10,2-3=10,0-3=10,0-2=20,1-3=20", 0, 4, 15 },
 	};
 	struct places *p;
-	struct shape *s;
+	OWNED(shape_free) struct shape *s;
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		double cost = -1, back = -1;
@@ -277,7 +269,6 @@ TEST(costs_of_numa_nodes)
 	assert_true(places_distance(p, 0, 8) == 31 && places_distance(p, 16, 24) == 20);
 	assert_true(places_distance(p, 0, 16) == 100);
 	places_free(p);
-	shape_free(s);
 }
 
 /* The machine of the paper's figure 5, and one node that is used in part. */
@@ -299,8 +290,8 @@ TEST(uses_networks)
 		{ 31, 67, 1500 + 1400 }, { 32, 64, 800 }, { 63, 67, 800 }, { 64, 65, 30 }, { 64, 66, 70 },
 		{ 66, 67, 30 },
 	};
-	struct hierarchy *h = network_of(torus);
-	struct places *p = places_of_network(h);
+	OWNED(hierarchy_free) struct hierarchy *h = network_of(torus);
+	OWNED(places_free) struct places *p = places_of_network(h);
 
 	assert_int_equal(p->nplaces, 68);
 	for (size_t i = 0; i < ROWS(rows); i++)
@@ -308,16 +299,14 @@ TEST(uses_networks)
 			fail_msg("%u and %u: %g", rows[i].a, rows[i].b, places_distance(p, rows[i].a, rows[i].b));
 	assert_int_equal(p->leaf[p->place[67].leaf], 5);
 	assert_int_equal(p->leaf[p->place[65].leaf], 2);
-	places_free(p);
-	hierarchy_free(h);
 }
 
 /* The nodes' shapes by the snapshot, what is above them by the network, in the job's order. */
 TEST(joins_networks_and_shapes)
 {
 	struct hierarchy *h = network_of("tree 2 2 300 2 150 2 0 1\nnode b tree 1 1 1 -1\nnode a tree 1 1 1 -1\n");
-	struct places *p = places_new();
-	struct shape *s = shape_parse("Package:2 Core:1", NULL);
+	OWNED(places_free) struct places *p = places_new();
+	OWNED(shape_free) struct shape *s = shape_parse("Package:2 Core:1", NULL);
 
 	p->network = h;
 	add(p, "a", "Package:2 Core:2", NULL, 1);
@@ -326,8 +315,6 @@ TEST(joins_networks_and_shapes)
 	assert_true(places_distance(p, 0, 4) == 150);
 	assert_int_equal(places_add(p, "c", s, "0", 1, &err), -1);
 	assert_string_equal(err.text, "c: this node is not in the network");
-	shape_free(s);
-	places_free(p);
 	hierarchy_free(h);
 }
 
@@ -347,23 +334,21 @@ TEST(bounds_distances)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct hierarchy_host host = { .name = "-", .inner = { .levels = 1, .size = { rows[i].n },
 								       .cost = { 1 } } };
-		struct matrix *m = matrix_of(rows[i].matrix);
-		struct places *p = places_new();
+		OWNED(matrix_free) struct matrix *m = matrix_of(rows[i].matrix);
+		OWNED(places_free) struct places *p = places_new();
 		struct err e = {""};
 
 		assert_int_equal(places_add_inner(p, &host, NULL), 0);
 		assert_int_equal(places_distances(p, m, &e), -1);
 		assert_string_equal(e.text, rows[i].says);
 		assert_null(p->distance);
-		places_free(p);
-		matrix_free(m);
 	}
 }
 
 TEST(uses_given_distances)
 {
-	struct matrix *m = matrix_of("0 1 2\n3 0 5\n2 5 0\n"), *other = matrix_of("0 1\n1 0\n");
-	struct places *p = places_of(3, "Core:1", NULL);
+	OWNED(matrix_free) struct matrix *m = matrix_of("0 1 2\n3 0 5\n2 5 0\n"), *other = matrix_of("0 1\n1 0\n");
+	OWNED(places_free) struct places *p = places_of(3, "Core:1", NULL);
 
 	assert_int_equal(places_distances(p, m, &err), 0);
 	assert_true(places_distance(p, 0, 1) == 2 && places_distance(p, 1, 0) == 2);
@@ -372,9 +357,6 @@ TEST(uses_given_distances)
 	assert_string_equal(err.text, "the matrix of distances has 2 places, but the job has 3");
 	assert_int_equal(places_fit(p, (unsigned[]){ 1, 0, 1 }, FILL_AUTO, &err), 0);
 	assert_true(places_distance(p, 0, 1) == 2);
-	matrix_free(m);
-	matrix_free(other);
-	places_free(p);
 }
 
 /* No host gets more places than tasks, whatever the cores it has. */
@@ -385,14 +367,13 @@ TEST(fits_tasks)
 	} rows[] = { { 1, 1, 0 }, { 3, 3, 2 }, { 4, 4, 3 }, { 5, 5, 2 }, { 8, 8, 3 }, { 99, 8, 3 } };
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct places *p = places_of(2, "Core:4 PU:2", NULL);
+		OWNED(places_free) struct places *p = places_of(2, "Core:4 PU:2", NULL);
 
 		assert_int_equal(places_fit(p, (unsigned[]){ rows[i].tasks, 2 }, FILL_AUTO, NULL), 0);
 		assert_int_equal(p->nplaces, rows[i].places + 2);
 		assert_int_equal(p->leaf[p->place[rows[i].places - 1].leaf], rows[i].last_leaf);
 		assert_int_equal(p->place[rows[i].places - 1].host, 0);
 		assert_int_equal(p->place[rows[i].places].host, 1);
-		places_free(p);
 	}
 }
 
@@ -411,8 +392,8 @@ TEST(fills_as_requested)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct places *p = places_new();
-		struct buf text;
+		OWNED(places_free) struct places *p = places_new();
+		FREED(buf_free) struct buf text;
 
 		add(p, "a", "Package:2 Core:2", NULL, 1);
 		add(p, "b", "Package:2 Core:4", NULL, 1);
@@ -422,8 +403,6 @@ TEST(fills_as_requested)
 		assert_int_equal(places_fill(p, rows[i].ranks, rows[i].fill, &err), 0);
 		text = told(p);
 		assert_string_equal(text.data, rows[i].told);
-		buf_free(&text);
-		places_free(p);
 	}
 	assert_int_equal(places_fill_parse("spread"), FILL_SPREAD);
 	assert_int_equal(places_fill_parse("Spread"), -1);

@@ -231,7 +231,7 @@ TEST(general_counters_are_few)
 		struct pmu pmu = rows[i].pmu;
 		struct monitor_choice how = { "cpu", monitor_cpu_kinds(rows[i].vendor, rows[i].family, rows[i].model),
 					      rows[i].general, can_open, &pmu };
-		struct buf names = {0}, why = {0};
+		FREED(buf_free) struct buf names = {0}, why = {0};
 		unsigned n = monitor_events_choose(&how, chosen, &why), general = 0;
 
 		assert_true(n >= 5 && !strcmp(chosen[0]->name, "busy"));
@@ -244,8 +244,6 @@ TEST(general_counters_are_few)
 		if (rows[i].why && strcmp(why.len ? why.data : "", rows[i].why))
 			fail_msg("row %zu: %s", i, why.data);
 		assert_true(general <= rows[i].general);
-		buf_free(&names);
-		buf_free(&why);
 	}
 }
 

@@ -95,11 +95,10 @@ struct counting {
 
 static bool counting_open(struct counting *x, const char *sets, unsigned other)
 {
-	struct buf why = {0};
+	FREED(buf_free) struct buf why = {0};
 
 	*x = (struct counting){ .cpus = { sched_getcpu(), other } };
 	assert_ok(counters_pu_open(&x->c, sets, x->cpus, other == x->cpus[0] ? 1 : 2, &why, &err));
-	buf_free(&why);
 	x->last = clock_nanoseconds(CLOCK_MONOTONIC);
 	return x->c.nevents > 1;
 }

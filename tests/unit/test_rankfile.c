@@ -95,25 +95,22 @@ static void check(const struct row *row, int rc, const struct buf *told, const c
 TEST(writes_what_launchers_read)
 {
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct places *p = nodes(&rows[i]);
+		OWNED(places_free) struct places *p = nodes(&rows[i]);
 		unsigned place[8];
 		struct mapping m = { .ranks = rows[i].n, .place = memcpy(place, rows[i].place, sizeof(place)) };
-		struct buf file = {0}, env = {0};
+		FREED(buf_free) struct buf file = {0}, env = {0};
 
 		check(&rows[i], rankfile_write(rows[i].format, p, &m, &file, &err), &file, rows[i].file, &err);
 		check(&rows[i], rankfile_env(rows[i].format, p, &m, "/f", &env, &err), &env, rows[i].env, &err);
-		buf_free(&file);
-		buf_free(&env);
-		places_free(p);
 	}
 }
 
 TEST(wants_numbers)
 {
-	struct places *p = places_of(2, "Core:4", NULL);
+	OWNED(places_free) struct places *p = places_of(2, "Core:4", NULL);
 	unsigned place[] = { 0, 4 };
 	struct mapping m = { .ranks = 2, .place = place };
-	struct buf text = {0};
+	FREED(buf_free) struct buf text = {0};
 	struct err e = {""};
 
 	assert_true(rankfile_wants_numbers("mpich"));
@@ -125,18 +122,16 @@ TEST(wants_numbers)
 	p->numbers[1] = numbers(1);
 	assert_int_equal(rankfile_write("mpich", p, &m, &text, &e), -1);
 	assert_string_equal(e.text, "cn0 has 0 cores, no core 0");
-	buf_free(&text);
-	places_free(p);
 }
 
 /* 4000 ranks of five digits and a comma. */
 TEST(limits_the_length_of_lines)
 {
 	enum { RANKS = 4000 };
-	struct places *p = places_of(1, "Core:4000", NULL);
+	OWNED(places_free) struct places *p = places_of(1, "Core:4000", NULL);
 	struct numbers *n = calloc(1, sizeof(*n));
 	struct mapping m = { .ranks = RANKS, .place = calloc(RANKS, sizeof(unsigned)) };
-	struct buf text = {0};
+	FREED(buf_free) struct buf text = {0};
 	struct err e = {""};
 
 	n->cores = RANKS;
@@ -155,26 +150,22 @@ TEST(limits_the_length_of_lines)
 	assert_int_equal(text.len, 0);
 	m.ranks = 2600;
 	assert_int_equal(rankfile_write("mpich", p, &m, &text, &e), 0);
-	buf_free(&text);
 	free(m.place);
-	places_free(p);
 }
 
 TEST(leaves_out_more_places_than_a_variable_holds)
 {
 	enum { RANKS = 30000 };
-	struct places *p = places_of(1, "Core:30000", NULL);
+	OWNED(places_free) struct places *p = places_of(1, "Core:30000", NULL);
 	struct mapping m = { .ranks = RANKS, .place = calloc(RANKS, sizeof(unsigned)) };
-	struct buf text = {0};
+	FREED(buf_free) struct buf text = {0};
 
 	for (unsigned i = 0; i < RANKS; i++)
 		m.place[i] = i;
 	assert_int_equal(rankfile_env("srun", p, &m, "/f", &text, NULL), 0);
 	assert_null(strstr(text.data, "TOPIARY_PLACES"));
 	assert_non_null(strstr(text.data, "TOPIARY_HOSTFILE=/f\n"));
-	buf_free(&text);
 	free(m.place);
-	places_free(p);
 }
 
 TESTS_MAIN(NULL, NULL)

@@ -32,12 +32,11 @@ TEST(removes_what_root_alone_sees)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf out = {0};
+		FREED(buf_free) struct buf out = {0};
 
 		redact_xml(rows[i].from, strlen(rows[i].from), &out);
 		if (out.failed || strcmp(out.data, rows[i].to))
 			fail_msg("row %zu: %s", i, out.data);
-		buf_free(&out);
 	}
 }
 

@@ -16,7 +16,7 @@ struct stage {
 
 static void stage_open_columns(struct stage *s, const char *nodes, const char *columns, const char *jobs)
 {
-	struct buf text = {0};
+	FREED(buf_free) struct buf text = {0};
 
 	*s = (struct stage){0};
 	buf_printf(&text, "topiary-snapshot 1\n%s\nend\n", nodes);
@@ -26,7 +26,6 @@ static void stage_open_columns(struct stage *s, const char *nodes, const char *c
 	buf_printf(&text, "%s%s", columns, jobs);
 	assert_ok(jobs_read(&s->jobs, text.data, text.len, "jobs", NULL, &err));
 	assert_int_equal(jobs_sort(&s->jobs), 0);
-	buf_free(&text);
 }
 
 static void stage_open(struct stage *s, const char *nodes, const char *jobs)
@@ -135,13 +134,12 @@ static struct replay_result replay_told(size_t row, const char *nodes, const cha
 {
 	struct replay_result result;
 	struct stage stage;
-	struct buf told;
+	FREED(buf_free) struct buf told;
 
 	stage_open_columns(&stage, nodes, columns ? columns : COLUMNS, jobs);
 	result = replay(&stage, policy, &told);
 	if (story && strcmp(told.data, story))
 		fail_msg("row %zu, %s: %s, not %s", row, policy, told.data, story);
-	buf_free(&told);
 	stage_close(&stage);
 	return result;
 }
@@ -244,7 +242,7 @@ TEST(reads_records)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		const struct past_job *want = &rows[i].last, *job;
-		struct jobs jobs = {0};
+		FREED(jobs_free) struct jobs jobs = {0};
 
 		if (jobs_read(&jobs, rows[i].text, strlen(rows[i].text), "file", &cn_nodes, &err))
 			fail_msg("row %zu: %s", i, err.text);
@@ -267,7 +265,6 @@ TEST(reads_records)
 		    job->request.level != want->request.level)
 			fail_msg("row %zu: asks %d, %s, %s", i, job->asks, fit_name(job->request.fit),
 				 level_name(job->request.level));
-		jobs_free(&jobs);
 	}
 }
 
@@ -311,21 +308,20 @@ TEST(refuses_bad_records)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct jobs jobs = {0};
+		FREED(jobs_free) struct jobs jobs = {0};
 
 		if (!jobs_read(&jobs, rows[i].text, strlen(rows[i].text), "file", &cn_nodes, &err))
 			fail_msg("row %zu: taken", i);
 		if (strncmp(err.text, rows[i].says, strlen(rows[i].says)))
 			fail_msg("row %zu: \"%s\", not \"%s\"", i, err.text, rows[i].says);
 		assert_int_equal(jobs.n, 0);
-		jobs_free(&jobs);
 	}
 }
 
 TEST(sorts_by_submission)
 {
 	static const char text[] = "a 5 5 6 1 1 1 - -\nb 3 5 6 1 1 1 - -\nc 5 5 6 1 1 1 - -\nd 1 5 6 1 1 1 - -\n";
-	struct jobs jobs = {0};
+	FREED(jobs_free) struct jobs jobs = {0};
 
 	assert_int_equal(jobs_read(&jobs, text, strlen(text), "file", NULL, NULL), 0);
 	assert_int_equal(jobs_sort(&jobs), 0);
@@ -333,7 +329,6 @@ TEST(sorts_by_submission)
 		assert_int_equal(*jobs.list[i].name, "dbac"[i]);
 	jobs_cut(&jobs, 3);
 	assert_int_equal(jobs.n, 3);
-	jobs_free(&jobs);
 }
 
 /* --- where jobs go --- */
@@ -632,7 +627,7 @@ TEST(memory_is_counted)
 {
 	static const char *const policies[] = { "stock", "block", "prefer", "prefer:mem=off", "prefer:mem=require" };
 	unsigned seed = 7;
-	struct buf jobs = {0};
+	FREED(buf_free) struct buf jobs = {0};
 	struct stage stage;
 
 	for (unsigned i = 0; i < 2000; i++)
@@ -659,14 +654,13 @@ TEST(memory_is_counted)
 		assert_true(p.request.memory != FIT_REQUIRE || !r.memory_far);
 	}
 	stage_close(&stage);
-	buf_free(&jobs);
 }
 
 /* Nothing touches less than the least cost, and stock placements are judged worse. */
 TEST(least_cost_is_never_worse)
 {
 	for (unsigned seed = 1; seed <= 4; seed++) {
-		struct buf jobs = random_jobs(seed, 400);
+		FREED(buf_free) struct buf jobs = random_jobs(seed, 400);
 		struct replay_result stock, prefer;
 		struct stage stage;
 
@@ -677,7 +671,6 @@ TEST(least_cost_is_never_worse)
 		assert_in_range(stock.dominated, 100, 400);
 		assert_true(prefer.touched_to_ideal < stock.touched_to_ideal);
 		stage_close(&stage);
-		buf_free(&jobs);
 	}
 }
 

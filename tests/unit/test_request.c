@@ -236,7 +236,7 @@ TEST(long_values_get_an_error)
 	static const char *const begin[] = { "topo-fit=", "topo-level=l3", "topo-request=/core=",
 					     "topo-request=/core=4/l2=1/core=" };
 	enum { LONG = 1 << 20 };
-	char *text = malloc(LONG + 64);
+	OWNED(free) char *text = malloc(LONG + 64);
 
 	assert_non_null(text);
 	for (size_t i = 0; i < ROWS(begin); i++) {
@@ -260,7 +260,6 @@ TEST(long_values_get_an_error)
 	struct request r = site;
 	assert_int_equal(request_comment(&r, text, NULL), 0);
 	assert_request(&r, "off node", 0);
-	free(text);
 }
 
 TEST(writes_paths)

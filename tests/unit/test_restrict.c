@@ -68,9 +68,9 @@ TEST(restricts)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf xml = {0}, out = {0};
+		FREED(buf_free) struct buf xml = {0}, out = {0};
 		struct err e = {""};
-		hwloc_topology_t t;
+		OWNED(hwloc_topology_destroy) hwloc_topology_t t;
 		char pus[128];
 
 		export_synthetic(rows[i].machine, &xml);
@@ -83,9 +83,6 @@ TEST(restricts)
 		assert_int_equal(hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PACKAGE), rows[i].packages);
 		assert_int_equal(hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_NUMANODE), rows[i].numa);
 		assert_int_equal(hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_L3CACHE), rows[i].l3);
-		hwloc_topology_destroy(t);
-		buf_free(&xml);
-		buf_free(&out);
 	}
 }
 
@@ -98,7 +95,7 @@ TEST(refuses)
 		{ "", "0" }, { "no XML", "0" }, { "<topology", "0" },
 		{ "<?xml version=\"1.0\"?><topology version=\"2.0\"></topology>", "0" },
 	};
-	struct buf machine = {0};
+	FREED(buf_free) struct buf machine = {0};
 
 	export_synthetic("Package:1 [NUMANode] Core:4 PU:1", &machine);
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -112,14 +109,13 @@ TEST(refuses)
 		assert_null(out.data);
 	}
 	assert_int_equal(restrict_xml(machine.data, machine.len / 2, "0", &machine, NULL), -1);
-	buf_free(&machine);
 }
 
 /* What was cut once may be cut again, and what is left is numbered from 0. */
 TEST(restricts_again)
 {
-	struct buf xml = {0}, step = {0}, task = {0};
-	hwloc_topology_t t;
+	FREED(buf_free) struct buf xml = {0}, step = {0}, task = {0};
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t;
 
 	export_synthetic("Package:2 [NUMANode] Core:4 PU:1", &xml);
 	assert_int_equal(restrict_xml(xml.data, xml.len, "2-5", &step, NULL), 0);
@@ -127,10 +123,6 @@ TEST(restricts_again)
 	t = load_plain(&task);
 	assert_int_equal(hwloc_bitmap_first(hwloc_get_root_obj(t)->cpuset), 4);
 	assert_int_equal(hwloc_bitmap_weight(hwloc_get_root_obj(t)->cpuset), 1);
-	hwloc_topology_destroy(t);
-	buf_free(&xml);
-	buf_free(&step);
-	buf_free(&task);
 }
 
 /* Each device whose place in the hardware is still there, and no other. */
@@ -138,7 +130,7 @@ static void compare_devices(const char *path, hwloc_topology_t whole, const stru
 			    hwloc_const_bitmap_t cpus)
 {
 	static const hwloc_obj_type_t types[] = { HWLOC_OBJ_PCI_DEVICE, HWLOC_OBJ_OS_DEVICE };
-	hwloc_topology_t cut = machine_load(cut_xml->data, cut_xml->len, NULL);
+	OWNED(hwloc_topology_destroy) hwloc_topology_t cut = machine_load(cut_xml->data, cut_xml->len, NULL);
 
 	assert_non_null(cut);
 	for (size_t i = 0; i < ROWS(types); i++) {
@@ -151,12 +143,12 @@ static void compare_devices(const char *path, hwloc_topology_t whole, const stru
 			fail_msg("%s: %d %s are local, %d are left", path, local, hwloc_obj_type_string(types[i]),
 				 hwloc_get_nbobjs_by_type(cut, types[i]));
 	}
-	hwloc_topology_destroy(cut);
 }
 
 static void restrict_real(const char *path)
 {
-	struct buf xml = {0}, out = {0}, last = {0};
+	struct buf xml = {0};
+	FREED(buf_free) struct buf out = {0}, last = {0};
 	hwloc_topology_t whole, cut;
 	struct err e = {""};
 	char list[32];
@@ -183,8 +175,6 @@ static void restrict_real(const char *path)
 	}
 	hwloc_topology_destroy(whole);
 	buf_free(&xml);
-	buf_free(&out);
-	buf_free(&last);
 }
 
 TEST(restricts_real_machines)
@@ -197,7 +187,7 @@ TEST(restricts_real_machines)
 static void restrict_odd(unsigned seed, bool whole)
 {
 	struct odd_machine m;
-	struct buf out = {0}, list = {0};
+	FREED(buf_free) struct buf out = {0}, list = {0};
 	uint64_t pus = 0, nodes = 0, some = 0, all = 0, memory = 0, stated = 0;
 	hwloc_topology_t t;
 	struct err e = {""};
@@ -233,8 +223,6 @@ static void restrict_odd(unsigned seed, bool whole)
 		fail_msg("seed %u, cores %s: other NUMA nodes", seed, list.data);
 	hwloc_topology_destroy(t);
 	buf_free(&m.xml);
-	buf_free(&list);
-	buf_free(&out);
 }
 
 TEST(restricts_odd_machines)

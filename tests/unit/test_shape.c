@@ -3,6 +3,8 @@
 #include "table.h"
 #include "shape/shape.h"
 
+OWNS(struct shape *, shape_free)
+
 static unsigned count(const struct shape *s, enum level level)
 {
 	unsigned n = 0;
@@ -32,7 +34,7 @@ TEST(reads_shapes)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct shape *s = shape_parse(rows[i].text, &err);
+		OWNED(shape_free) struct shape *s = shape_parse(rows[i].text, &err);
 
 		if (!s)
 			fail_msg("%s: %s", rows[i].text, err.text);
@@ -43,7 +45,6 @@ TEST(reads_shapes)
 		assert_int_equal(count(s, LEVEL_CORE), rows[i].cores);
 		assert_int_equal(s->cores, rows[i].cores);
 		assert_int_equal(s->pus, rows[i].pus);
-		shape_free(s);
 	}
 }
 
@@ -78,7 +79,7 @@ TEST(reads_memory)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct shape *s = shape_parse(rows[i].text, &err);
+		OWNED(shape_free) struct shape *s = shape_parse(rows[i].text, &err);
 		size_t d = 0;
 
 		if (!s)
@@ -87,7 +88,6 @@ TEST(reads_memory)
 			assert_true(++d < s->ndomains);
 		if (s->domains[d].memory != rows[i].memory)
 			fail_msg("%s: %llu bytes", rows[i].text, s->domains[d].memory);
-		shape_free(s);
 	}
 }
 
@@ -108,7 +108,7 @@ TEST(reads_kinds)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		char text[128] = "";
-		struct shape *s = shape_parse(rows[i].text, &err);
+		OWNED(shape_free) struct shape *s = shape_parse(rows[i].text, &err);
 
 		if (!s)
 			fail_msg("%s: %s", rows[i].text, err.text);
@@ -116,7 +116,6 @@ TEST(reads_kinds)
 			text[c] = '0' + s->kinds[c];
 		assert_string_equal(text, rows[i].kinds);
 		assert_int_equal(s->nkinds, rows[i].nkinds);
-		shape_free(s);
 	}
 }
 
@@ -138,7 +137,7 @@ TEST(reads_devices)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		char text[256] = "";
-		struct shape *s = shape_parse(rows[i].text, &err);
+		OWNED(shape_free) struct shape *s = shape_parse(rows[i].text, &err);
 
 		if (!s)
 			fail_msg("%s: %s", rows[i].text, err.text);
@@ -146,7 +145,6 @@ TEST(reads_devices)
 			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s %d %u %u;", s->devices[d].type,
 				 s->devices[d].number, s->devices[d].first, s->devices[d].cores);
 		assert_string_equal(text, rows[i].devices);
-		shape_free(s);
 	}
 }
 
@@ -158,14 +156,13 @@ TEST(cuts_at_nothing_within_a_core)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct shape *s = shape_parse(rows[i], NULL);
+		OWNED(shape_free) struct shape *s = shape_parse(rows[i], NULL);
 
 		assert_non_null(s);
 		assert_int_equal(s->cores, 2);
 		assert_int_equal(s->pus, 4);
 		for (size_t d = 0; d < s->ndomains; d++)
 			assert_true(s->domains[d].cores > 0 && s->domains[d].first + s->domains[d].cores <= 2);
-		shape_free(s);
 	}
 }
 
@@ -235,7 +232,7 @@ TEST(bounds_its_work)
 {
 	static const char head[] = "Core:65536 [NUMANode(x=", tail[] = ")] PU:1";
 	size_t len = 1 << 20;
-	char *text = malloc(len + sizeof(head) + sizeof(tail));
+	OWNED(free) char *text = malloc(len + sizeof(head) + sizeof(tail));
 
 	assert_non_null(text);
 	strcpy(text, head);
@@ -243,7 +240,6 @@ TEST(bounds_its_work)
 	strcpy(text + strlen(head) + len, tail);
 	refused_for_work(text);
 	refused_for_work("Core:60000 L1Cache:60000 A:60000");
-	free(text);
 }
 
 TEST(names_levels)

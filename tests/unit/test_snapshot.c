@@ -7,6 +7,9 @@
 #include "base/string_map.h"
 #include "shape/snapshot.h"
 
+OWNS(struct inventory *, inventory_free)
+OWNS(struct snapshot *, snapshot_free)
+
 #define HEAD "topiary-snapshot 1\n"
 
 static void good_text(struct buf *b)
@@ -22,8 +25,8 @@ static void good_text(struct buf *b)
 
 TEST(writes_and_reads)
 {
-	struct buf b = {0};
-	struct snapshot *s;
+	FREED(buf_free) struct buf b = {0};
+	OWNED(snapshot_free) struct snapshot *s;
 
 	good_text(&b);
 	s = snapshot_parse(b.data, b.len, "snapshot", &err);
@@ -34,8 +37,6 @@ TEST(writes_and_reads)
 	assert_ptr_equal(s->nodes[0].shape, s->shapes[0].shape);
 	assert_int_equal(s->nodes[1].shape->cores, 16);
 	assert_true(s->sealed);
-	snapshot_free(s);
-	buf_free(&b);
 }
 
 /* --- damage: what a program wrote is taken byte for byte, or not at all --- */
@@ -59,7 +60,7 @@ static void larger_text(struct buf *b)
 		"{ Package:1 Core:8 PU:2 | Package:1 Core:4 PU:2 }",
 		"Core:4",
 	};
-	struct inventory *v = inventory_new();
+	OWNED(inventory_free) struct inventory *v = inventory_new();
 
 	for (int i = 0; i < 200; i++) {
 		char name[16];
@@ -68,7 +69,6 @@ static void larger_text(struct buf *b)
 		assert_int_equal(inventory_add(v, name, shapes[i < 150 ? i / 50 : i % 4], NULL), 0);
 	}
 	assert_int_equal(inventory_snapshot(v, NULL, b, NULL), 0);
-	inventory_free(v);
 }
 
 static void (*const writers[])(struct buf *b) = { good_text, larger_text };
@@ -76,7 +76,7 @@ static void (*const writers[])(struct buf *b) = { good_text, larger_text };
 TEST(refuses_every_flipped_bit)
 {
 	for (size_t w = 0; w < ROWS(writers); w++) {
-		struct buf b = {0};
+		FREED(buf_free) struct buf b = {0};
 
 		writers[w](&b);
 		for (size_t bit = 0; bit < 8 * b.len; bit++) {
@@ -84,26 +84,24 @@ TEST(refuses_every_flipped_bit)
 			expect_refused(b.data, b.len, "flipped bit", bit);
 			b.data[bit / 8] ^= 1 << bit % 8;
 		}
-		buf_free(&b);
 	}
 }
 
 TEST(refuses_every_truncation)
 {
 	for (size_t w = 0; w < ROWS(writers); w++) {
-		struct buf b = {0};
+		FREED(buf_free) struct buf b = {0};
 
 		writers[w](&b);
 		for (size_t n = 0; n < b.len; n++)
 			expect_refused(b.data, n, "cut at", n);
-		buf_free(&b);
 	}
 }
 
 /* Also of " sha256=..." alone, which leaves what a person could have written. */
 TEST(refuses_the_loss_of_any_part)
 {
-	struct buf b = {0}, bad = {0};
+	FREED(buf_free) struct buf b = {0}, bad = {0};
 
 	good_text(&b);
 	for (size_t from = 0; from < b.len; from++)
@@ -113,13 +111,11 @@ TEST(refuses_the_loss_of_any_part)
 			buf_add(&bad, b.data + to, b.len - to);
 			expect_refused(bad.data, bad.len, "a part was lost from", from);
 		}
-	buf_free(&bad);
-	buf_free(&b);
 }
 
 TEST(refuses_every_inserted_byte)
 {
-	struct buf b = {0}, bad = {0};
+	FREED(buf_free) struct buf b = {0}, bad = {0};
 
 	good_text(&b);
 	for (size_t at = 0; at <= b.len; at++)
@@ -132,22 +128,18 @@ TEST(refuses_every_inserted_byte)
 			buf_add(&bad, b.data + at, b.len - at);
 			expect_refused(bad.data, bad.len, "a byte put in at", at);
 		}
-	buf_free(&bad);
-	buf_free(&b);
 }
 
 TEST(refuses_ten_thousand_damages)
 {
 	struct dice dice = { 20260101 };
-	struct buf good = {0}, bad = {0};
+	FREED(buf_free) struct buf good = {0}, bad = {0};
 
 	larger_text(&good);
 	for (size_t i = 0; i < 10000; i++) {
 		damage(&good, &dice, &bad);
 		expect_refused(bad.data, bad.len, "damage", i);
 	}
-	buf_free(&bad);
-	buf_free(&good);
 }
 
 /* The right checksum, in a way in which we do not write it. */
@@ -155,7 +147,7 @@ TEST(refuses_another_way_to_write_the_checksum)
 {
 	static const char *const rows[] = { " end sha256=", "end  sha256=", "end\tsha256=", "end SHA256=",
 					    "end sha256= ", "end " };
-	struct buf b = {0};
+	FREED(buf_free) struct buf b = {0};
 	size_t above;
 	char *sum;
 
@@ -163,18 +155,16 @@ TEST(refuses_another_way_to_write_the_checksum)
 	sum = strchr(strstr(b.data, "\nend "), '=') + 1;
 	above = sum - strlen("end sha256=") - b.data;
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf other = {0};
+		FREED(buf_free) struct buf other = {0};
 
 		buf_add(&other, b.data, above);
 		buf_puts(&other, rows[i]);
 		buf_puts(&other, sum);
 		expect_refused(other.data, other.len, "row", i);
-		buf_free(&other);
 	}
 	sum = strpbrk(sum, "abcdef");
 	*sum -= 'a' - 'A';
 	expect_refused(b.data, b.len, "upper case at", sum - b.data);
-	buf_free(&b);
 }
 
 TEST(reads_handwritten_files)
@@ -185,12 +175,11 @@ TEST(reads_handwritten_files)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct snapshot *s = snapshot_parse(rows[i], strlen(rows[i]), "hand", &err);
+		OWNED(snapshot_free) struct snapshot *s = snapshot_parse(rows[i], strlen(rows[i]), "hand", &err);
 
 		if (!s)
 			fail_msg("row %zu: %s", i, err.text);
 		assert_false(s->sealed);
-		snapshot_free(s);
 	}
 }
 
@@ -234,7 +223,7 @@ TEST(refuses)
 /* Few bytes of text that would be gigabytes of shapes. */
 TEST(refuses_shapes_too_large_together)
 {
-	struct buf b = {0};
+	FREED(buf_free) struct buf b = {0};
 	struct err e = {""};
 
 	snapshot_start(&b);
@@ -247,7 +236,6 @@ TEST(refuses_shapes_too_large_together)
 	snapshot_end(&b);
 	assert_null(snapshot_parse(b.data, b.len, "large", &e));
 	assert_non_null(strstr(e.text, "together are too large"));
-	buf_free(&b);
 	assert_null(snapshot_parse((char[4096]){0}, 4096, "zeros", &e));
 	assert_string_equal(e.text, "zeros: not a text file: contains a NUL byte");
 }
@@ -305,13 +293,12 @@ TEST(expands_host_lists)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf names = {0};
+		FREED(buf_free) struct buf names = {0};
 		struct err e = {""};
 
 		if (hostlist_expand(rows[i].list, gather, &names, &e))
 			fail_msg("%s: %s", rows[i].list, e.text);
 		assert_string_equal(names.data, rows[i].names);
-		buf_free(&names);
 	}
 }
 
@@ -395,13 +382,12 @@ TEST(folds_host_lists)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf out = {0};
+		FREED(buf_free) struct buf out = {0};
 		struct err e = {""};
 
 		if (hostlist_fold(rows[i].list, &out, &e))
 			fail_msg("%s: %s", rows[i].list, e.text);
 		assert_string_equal(out.data, rows[i].folded);
-		buf_free(&out);
 	}
 	assert_int_equal(hostlist_fold("cn[", &(struct buf){0}, NULL), -1);
 }
@@ -469,7 +455,7 @@ TEST(bounds_host_list_bombs)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf list = {0};
+		FREED(buf_free) struct buf list = {0};
 		struct told told = {0};
 		struct hostset *s;
 		struct err e = {""};
@@ -487,7 +473,6 @@ TEST(bounds_host_list_bombs)
 		s = hostset_parse(list.data, &e);
 		assert_int_equal(!!s, rows[i].known);
 		hostset_free(s);
-		buf_free(&list);
 	}
 }
 
@@ -495,10 +480,10 @@ TEST(bounds_host_list_bombs)
 TEST(bounds_many_lists)
 {
 	static const char head[] = "topiary-snapshot 1\nshape S Package:1 Core:1 PU:1\n";
-	struct directory d = {0};
-	struct inventory *v = inventory_new();
-	struct buf text = {0};
-	struct snapshot *s;
+	FREED(directory_free) struct directory d = {0};
+	OWNED(inventory_free) struct inventory *v = inventory_new();
+	FREED(buf_free) struct buf text = {0};
+	OWNED(snapshot_free) struct snapshot *s;
 
 	buf_puts(&text, head);
 	for (unsigned i = 0; i < 20; i++)
@@ -509,12 +494,8 @@ TEST(bounds_many_lists)
 	assert_int_equal(directory_fill(&d, s, &err), -1);
 	assert_non_null(strstr(err.text, "more than"));
 	assert_true(d.names.count <= HOSTLIST_MAX_NAMES);
-	directory_free(&d);
 	for (size_t i = 0; i < s->nnodes; i++)
 		assert_int_equal(inventory_add(v, s->nodes[i].hosts, "Package:1 Core:1 PU:1", &err), i < 10 ? 0 : -1);
-	inventory_free(v);
-	snapshot_free(s);
-	buf_free(&text);
 }
 
 /* --- inventories --- */
@@ -531,8 +512,8 @@ static struct buf inventory_text(struct inventory *v)
 TEST(gathers_nodes_by_shape)
 {
 	struct inventory *v = inventory_new();
-	struct snapshot *s;
-	struct buf b;
+	OWNED(snapshot_free) struct snapshot *s;
+	FREED(buf_free) struct buf b;
 
 	assert_int_equal(inventory_add(v, "cn3,cn1", "Core:4", NULL), 0);
 	assert_int_equal(inventory_add(v, "big", "Core:8", NULL), 0);
@@ -544,13 +525,11 @@ TEST(gathers_nodes_by_shape)
 	for (size_t i = 0; i < s->nnodes; i++)
 		assert_string_equal(s->nodes[i].hosts, s->nodes[i].shape->cores == 4 ? "cn[1-3]" : "big");
 	assert_true(strcmp(s->shapes[0].name, s->shapes[1].name) < 0);
-	snapshot_free(s);
-	buf_free(&b);
 }
 
 TEST(refuses_invalid_inventories)
 {
-	struct inventory *v = inventory_new();
+	OWNED(inventory_free) struct inventory *v = inventory_new();
 	struct err e = {""};
 	struct buf b = {0};
 
@@ -567,16 +546,15 @@ TEST(refuses_invalid_inventories)
 	assert_int_equal(inventory_snapshot(v, NULL, &b, &e), -1);
 	assert_non_null(strstr(e.text, "cn3"));
 	assert_null(b.data);
-	inventory_free(v);
 }
 
 /* The worst order of a large cluster: each node another shape than its neighbour. */
 TEST(holds_a_large_cluster)
 {
 	struct inventory *v = inventory_new();
-	struct snapshot *s;
+	OWNED(snapshot_free) struct snapshot *s;
 	size_t nodes = 0;
-	struct buf b;
+	FREED(buf_free) struct buf b;
 
 	for (int i = 0; i < 100000; i++) {
 		char name[32], shape[64];
@@ -593,8 +571,6 @@ TEST(holds_a_large_cluster)
 	for (size_t i = 0; i < s->nnodes; i++)
 		assert_int_equal(hostlist_expand(s->nodes[i].hosts, count, &nodes, NULL), 0);
 	assert_int_equal(nodes, 100000);
-	snapshot_free(s);
-	buf_free(&b);
 }
 
 TEST(knows_one_spelling_of_a_host)

@@ -83,7 +83,7 @@ static void machine_open(struct machine *m, const char *sets, const char *pus, c
 {
 	struct source_request how = { .sets = sets, .root = m->root, .gpus = gpus };
 	hwloc_bitmap_t own = m->pus = hwloc_bitmap_alloc();
-	hwloc_topology_t t = synthetic_load("Package:2 [numa] Core:2 PU:2");
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = synthetic_load("Package:2 [numa] Core:2 PU:2");
 
 	if (pus)
 		assert_int_equal(hwloc_bitmap_list_sscanf(own, pus), 0);
@@ -92,7 +92,6 @@ static void machine_open(struct machine *m, const char *sets, const char *pus, c
 	assert_ok(monitor_events_head((const struct monitor_event *const[]){ &monitor_events[0] }, 1, &m->head, &err) ||
 	    sources_open(&m->sources, &how, &m->head, &m->why, &err) || trace_head_check(&m->head, &err));
 	assert_true(m->head.columns <= ROWS(m->values));
-	hwloc_topology_destroy(t);
 }
 
 static void machine_tick(struct machine *m, uint64_t ns)

@@ -167,12 +167,11 @@ TEST(reads_places)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf told = {0};
+		FREED(buf_free) struct buf told = {0};
 		struct err e = {""};
 
 		assert_int_equal(map_places_parse(rows[i].places, rows[i].host, tell, &told, &e), rows[i].tasks);
 		assert_string_equal(rows[i].tasks < 0 ? e.text : told.data ? told.data : "", rows[i].told);
-		buf_free(&told);
 	}
 }
 

@@ -23,16 +23,15 @@
 
 enum { SETTLED = 3 };		/* seconds: the age at which a file's times tell it from a later one */
 
-static char *run_folder, export_file[80], cache_folder[96];
+static char *run_folder, *export_folder, export_file[80], cache_folder[96];
 static int root;
 
 static void write_export(const char *description)
 {
-	struct buf xml = {0};
+	FREED(buf_free) struct buf xml = {0};
 
 	export_synthetic(description, &xml);
 	assert_int_equal(file_replace(export_file, xml.data, xml.len, 0644, NULL), 0);
-	buf_free(&xml);
 }
 
 /* What a step got. */
@@ -152,30 +151,6 @@ TEST(new_text_is_a_new_export)
 	assert_true(second.child);
 }
 
-static void write_nonsense(const char *path)
-{
-	assert_int_equal(file_replace(path, "<topology", 9, 0644, NULL), 0);
-}
-
-static void spoil_note(void)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/export", cache_folder);
-	write_nonsense(path);
-}
-
-static void take_folder_away(void)
-{
-	assert_int_equal(run_dir_remove(root, "cache"), 0);
-	write_nonsense(cache_folder);
-}
-
-static void open_folder_to_all(void)
-{
-	assert_int_equal(chmod(cache_folder, 0777), 0);
-}
-
 enum { PROCESSES = 4, STEPS = 180, MOST_IMAGES = 512 };
 
 /* Cores drawn by lot, more lists of them than are kept. */
@@ -225,69 +200,29 @@ TEST(concurrent_steps_share_one_folder)
 /* A step has its topology without them, too. */
 TEST(works_without_the_cache)
 {
-	void (*const harm[])(void) = { spoil_note, open_folder_to_all, take_folder_away };
+	static const char *const harm[] = { "echo '<topology' > cache/export", "chmod 777 cache",
+					    "rm -r cache && echo '<topology' > cache" };
 
 	write_export(FIRST);
 	sleep(SETTLED);
 	good_step("0", 2);
 	for (size_t i = 0; i < ROWS(harm); i++) {
-		harm[i]();
+		shell_in(run_folder, harm[i]);
 		assert_true(good_step("0", 2).child);
 	}
 	unlink(cache_folder);
 }
 
-static void let_group_write(const char *path)
-{
-	assert_int_equal(chmod(path, 0664), 0);
-}
-
-static void give_away(const char *path)
-{
-	assert_int_equal(chown(path, 1, 1), 0);
-}
-
-static void link_it(const char *path)
-{
-	char real[128];
-
-	snprintf(real, sizeof(real), "%s.real", path);
-	assert_int_equal(rename(path, real) | symlink(real, path), 0);
-}
-
-static void take_away(const char *path)
-{
-	assert_int_equal(unlink(path), 0);
-}
-
-static void write_later_hwloc(const char *path)
-{
-	struct buf xml = {0};
-	char *version;
-
-	assert_int_equal(file_read(path, CANON_MAX_BYTES, &xml, NULL), 0);
-	version = strstr(xml.data, "version=\"2.0\"");
-	assert_non_null(version);
-	version[strlen("version=\"")] = '9';
-	assert_int_equal(file_replace(path, xml.data, xml.len, 0644, NULL), 0);
-	buf_free(&xml);
-}
-
-static void nothing(const char *path)
-{
-	(void) path;
-}
-
 TEST(reports_errors)
 {
 	static const struct {
-		void (*harm)(const char *path);
-		const char *cores, *why;
+		const char *harm, *cores, *why;
 	} rows[] = {
-		{ write_nonsense, "0", "hwloc cannot load" }, { let_group_write, "0", "root only" },
-		{ give_away, "0", "root only" }, { link_it, "0", "symbolic" }, { take_away, "0", "No such file" },
-		{ nothing, "16", "16 cores" }, { nothing, "", "core list" },
-		{ write_later_hwloc, "0", "XML of hwloc 9, and this is hwloc" },
+		{ "echo '<topology' > export.xml", "0", "hwloc cannot load" },
+		{ "chmod 664 export.xml", "0", "root only" }, { "chown 1:1 export.xml", "0", "root only" },
+		{ "mv export.xml real && ln -s real export.xml", "0", "symbolic" },
+		{ "rm export.xml", "0", "No such file" }, { "true", "16", "16 cores" }, { "true", "", "core list" },
+		{ "sed -i 's/version=\"2.0\"/version=\"9.0\"/' export.xml", "0", "XML of hwloc 9, and this is hwloc" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -295,7 +230,7 @@ TEST(reports_errors)
 
 		unlink(export_file);
 		write_export(FIRST);
-		rows[i].harm(export_file);
+		shell_in(export_folder, rows[i].harm);
 		g = step(rows[i].cores);
 		if (g.rc != -1 || !strstr(g.e.text, rows[i].why) || !strstr(g.e.text, export_file))
 			fail_msg("%s: %d: %s", rows[i].why, g.rc, g.e.text);
@@ -385,7 +320,7 @@ enum { STRIDE = 3 };
 
 TEST(allocation_failures_do_not_change_the_text)
 {
-	struct buf xml = {0}, image = {0};
+	FREED(buf_free) struct buf xml = {0}, image = {0};
 	unsigned all, wrong = 0, failed = 0;
 
 	/* Few objects, as each failure is a step of its own. */
@@ -399,27 +334,23 @@ TEST(allocation_failures_do_not_change_the_text)
 	all = memory->count;
 	assert_true(all > 500 && image.len);
 	for (unsigned i = 1; i <= all; i += STRIDE) {
-		struct buf got_xml = {0}, got_image = {0};
+		FREED(buf_free) struct buf got_xml = {0}, got_image = {0};
 
 		if (step_short_of(i, &got_xml, &got_image, &err))
 			failed++;
 		else if (!same(&xml, &got_xml) || !same(&image, &got_image))
 			wrong++;
-		buf_free(&got_xml);
-		buf_free(&got_image);
 	}
 	print_message("%u allocations, one in %d fails: %u times that is told, %u times it makes another text\n", all,
 		      STRIDE, failed, wrong);
 	assert_int_equal(wrong, 0);
 	assert_true(failed);
-	buf_free(&xml);
-	buf_free(&image);
 }
 #endif
 
 FIXTURE(make_folders)
 {
-	snprintf(export_file, sizeof(export_file), "%s/export.xml", folder_new());
+	snprintf(export_file, sizeof(export_file), "%s/export.xml", export_folder = folder_new());
 	snprintf(cache_folder, sizeof(cache_folder), "%s/cache", run_folder = folder_new());
 	return (root = run_dir_open(run_folder, NULL)) < 0;
 }

@@ -84,15 +84,12 @@ TEST(describes_what_hwloc_can_express)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		hwloc_topology_t t = topology_of_synthetic(rows[i].synthetic);
-		struct buf xml = topology_export(t);
-		struct strings s = strings_of(&xml, rows[i].synthetic);
+		OWNED(hwloc_topology_destroy) hwloc_topology_t t = topology_of_synthetic(rows[i].synthetic);
+		FREED(buf_free) struct buf xml = topology_export(t);
+		FREED(strings_free) struct strings s = strings_of(&xml, rows[i].synthetic);
 
 		for (int p = 0; p < PRECISIONS; p++)
 			assert_string_equal(text_at(&s, p), rows[i].texts[p]);
-		strings_free(&s);
-		buf_free(&xml);
-		hwloc_topology_destroy(t);
 	}
 }
 
@@ -188,8 +185,8 @@ TEST(describes_what_hwloc_cannot_express)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf xml = document(rows[i].objects);
-		struct strings s = strings_of(&xml, rows[i].objects);
+		FREED(buf_free) struct buf xml = document(rows[i].objects);
+		FREED(strings_free) struct strings s = strings_of(&xml, rows[i].objects);
 
 		for (int p = 0; p < PRECISIONS; p++) {
 			struct shape *shape = shape_parse(text_at(&s, p), NULL);
@@ -201,8 +198,6 @@ TEST(describes_what_hwloc_cannot_express)
 			if (rows[i].texts[p])
 				assert_string_equal(text_at(&s, p), rows[i].texts[p]);
 		}
-		strings_free(&s);
-		buf_free(&xml);
 	}
 }
 
@@ -232,8 +227,8 @@ TEST(counts_devices)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf objects = {0}, xml;
-		struct strings s;
+		FREED(buf_free) struct buf objects = {0}, xml;
+		FREED(strings_free) struct strings s;
 
 		buf_printf(&objects, "Machine{%sPackage{%s}Package{%s%s}}", "", CORE(0) CORE(1), CORE(2) CORE(3),
 			   rows[i].devices);
@@ -241,9 +236,6 @@ TEST(counts_devices)
 		s = strings_of(&xml, objects.data);
 		assert_memory_equal(s.allocation, "Package:2 Core:2 PU:1", strlen("Package:2 Core:2 PU:1"));
 		assert_string_equal(s.allocation + strlen("Package:2 Core:2 PU:1"), rows[i].told);
-		strings_free(&s);
-		buf_free(&xml);
-		buf_free(&objects);
 	}
 }
 
@@ -251,10 +243,9 @@ TEST(places_devices)
 {
 	struct buf xml = document("Machine{Package{" CORE(0) "}Package{" CORE(1) "Core{L1Cache{"
 				  PU(2) PCI("0302", "8", "") "}}" "}" PCI_AT("2", "0302", "8", "") "}");
-	struct strings s = strings_of(&xml, "devices");
+	FREED(strings_free) struct strings s = strings_of(&xml, "devices");
 
 	assert_non_null(strstr(s.allocation, " + GPU0@2 GPU1@0-2"));
-	strings_free(&s);
 	buf_free(&xml);
 }
 
@@ -335,7 +326,7 @@ static void same_tree_of_cores(hwloc_topology_t t, const char *text, const char 
 		{ LEVEL_L3, HWLOC_OBJ_L3CACHE }, { LEVEL_L2, HWLOC_OBJ_L2CACHE },
 	};
 	int pus = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PU);
-	struct part *a = calloc(pus + 64, sizeof(*a)), *b = calloc(pus + 64, sizeof(*b));
+	OWNED(free) struct part *a = calloc(pus + 64, sizeof(*a)), *b = calloc(pus + 64, sizeof(*b));
 	struct shape *s = shape_parse(text, &err);
 
 	if (!s)
@@ -349,8 +340,6 @@ static void same_tree_of_cores(hwloc_topology_t t, const char *text, const char 
 			fail_msg("%s: hwloc has %zu %s, '%s' has %zu", name, n, level_name(levels[i].level), text, m);
 	}
 	shape_free(s);
-	free(a);
-	free(b);
 }
 
 /* Where hwloc draws the detail, it draws the machine: sets, sizes and memory of all objects are the original's. */
@@ -383,7 +372,7 @@ struct tally {
 
 static void holds(const struct buf *xml, const char *name, struct tally *tally)
 {
-	hwloc_topology_t t = topology_of_xml(xml), drawn = topology_begin();
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = topology_of_xml(xml), drawn = topology_begin();
 	struct strings s = strings_of(xml, name), again;
 	struct buf back;
 
@@ -401,8 +390,6 @@ static void holds(const struct buf *xml, const char *name, struct tally *tally)
 		buf_free(&back);
 	}
 	strings_free(&s);
-	hwloc_topology_destroy(drawn);
-	hwloc_topology_destroy(t);
 }
 
 TEST(describes_real_machines)
@@ -410,26 +397,23 @@ TEST(describes_real_machines)
 	struct tally tally = {0};
 
 	for (char **file = cached(CORPUS "*.xml"); *file; file++) {
-		struct buf xml = {0};
+		FREED(buf_free) struct buf xml = {0};
 
 		if (corpus_read(*file, &xml))
 			holds(&xml, *file, &tally);
-		buf_free(&xml);
 	}
 	assert_true(tally.machines > 10 && tally.drawn > 5);
 }
 
 TEST(describes_this_machine)
 {
-	hwloc_topology_t t = topology_begin();
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = topology_begin();
 	struct tally tally = {0};
-	struct buf xml;
+	FREED(buf_free) struct buf xml;
 
 	assert_int_equal(hwloc_topology_load(t), 0);
 	xml = topology_export(t);
 	holds(&xml, "this machine", &tally);
-	buf_free(&xml);
-	hwloc_topology_destroy(t);
 }
 
 TESTS_MAIN(NULL, NULL)

@@ -14,6 +14,9 @@
 #include "trace/view.h"
 #include "trace/writer.h"
 
+OWNS(struct trace *, trace_close)
+OWNS(struct trace_view *, trace_view_free)
+
 #define TICKS 150u		/* two full blocks and a part of one */
 #define SECOND 1000000000ull
 
@@ -31,14 +34,12 @@ enum { CYCLES, INSTRUCTIONS, FILLS, POWER };
 static struct trace_head head_of(const char *synthetic, hwloc_const_bitmap_t pus)
 {
 	struct trace_head h = { .node = "cn1", .start = 1795000000ll * SECOND, .period = SECOND };
-	struct buf xml = {0};
-	hwloc_topology_t t;
+	FREED(buf_free) struct buf xml = {0};
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t;
 
 	export_synthetic(synthetic, &xml);
 	assert_non_null(t = machine_load(xml.data, xml.len, &err));
 	assert_ok(trace_head_tree(&h, t, pus, &err));
-	hwloc_topology_destroy(t);
-	buf_free(&xml);
 	assert_non_null(h.events = calloc(ROWS(events), sizeof(*h.events)));
 	for (; h.nevents < ROWS(events); h.nevents++) {
 		struct trace_event *x = &h.events[h.nevents];
@@ -116,12 +117,12 @@ static void column_compare(const struct trace_head *h, const struct trace_block 
 
 TEST(sums_are_exact)
 {
-	struct trace_head h = head_of("Package:2 [numa] L3:2 Core:2 PU:2", NULL);
+	FREED(trace_head_free) struct trace_head h = head_of("Package:2 [numa] L3:2 Core:2 PU:2", NULL);
 
 	for (int gaps = 0; gaps < 2; gaps++) {
-		uint64_t *values = roll_values(&h, TICKS, gaps);
-		struct trace *t = record(&h, values, TICKS, true, NULL);
-		struct trace_block b = {0};
+		OWNED(free) uint64_t *values = roll_values(&h, TICKS, gaps);
+		OWNED(trace_close) struct trace *t = record(&h, values, TICKS, true, NULL);
+		FREED(trace_block_free) struct trace_block b = {0};
 		unsigned first = 0;
 
 		assert_false(t->open_end);
@@ -134,17 +135,13 @@ TEST(sums_are_exact)
 				for (unsigned c = 0; c < h.levels[h.events[x].level].n; c++)
 					column_compare(&h, &b, first, values, h.events[x].column + c, h.events[x].kind);
 		}
-		trace_block_free(&b);
-		trace_close(t);
-		free(values);
 	}
-	trace_head_free(&h);
 }
 
 TEST(head_comes_back)
 {
-	struct trace_head h = head_of("Package:2 [numa] L3:2 Core:2 PU:2", NULL), back;
-	struct buf text = {0}, again = {0};
+	FREED(trace_head_free) struct trace_head h = head_of("Package:2 [numa] L3:2 Core:2 PU:2", NULL), back;
+	FREED(buf_free) struct buf text = {0}, again = {0};
 
 	assert_non_null(h.formulas = strdup("IPC {PU, instructions / cycles}"));
 	assert_int_equal(trace_head_write(&h, &text, &err), 0);
@@ -153,27 +150,23 @@ TEST(head_comes_back)
 	assert_string_equal(text.data, again.data);
 	assert_int_equal(back.pus, 16);
 	assert_int_equal(back.columns, 16 + 16 + 2 + 1);
-	buf_free(&text);
-	buf_free(&again);
-	trace_head_free(&back);
-	trace_head_free(&h);
 }
 
 /* A recorder that was killed, at any byte: the blocks that are complete are read, and all of them. */
 TEST(cut_trace_keeps_what_is_complete)
 {
-	struct trace_head h = head_of("Package:1 [numa] Core:2 PU:1", NULL);
-	uint64_t *values = roll_values(&h, TICKS, true);
+	FREED(trace_head_free) struct trace_head h = head_of("Package:1 [numa] Core:2 PU:1", NULL);
+	OWNED(free) uint64_t *values = roll_values(&h, TICKS, true);
 	struct buf bytes;
-	struct trace *whole = record(&h, values, TICKS, true, &bytes), *live = record(&h, values, TICKS, false, NULL);
+	OWNED(trace_close) struct trace *whole = record(&h, values, TICKS, true, &bytes),
+		*live = record(&h, values, TICKS, false, NULL);
 	unsigned seen = 0;
 
 	assert_true(live->open_end);
 	assert_int_equal(live->ticks, 120);
-	trace_close(live);
 	for (size_t len = 0; len < bytes.len; len++) {
 		int fd = memfd_create("cut", MFD_CLOEXEC);
-		struct trace_block b = {0};
+		FREED(trace_block_free) struct trace_block b = {0};
 		struct trace *t;
 
 		assert_int_equal(file_write(fd, bytes.data, len), 0);
@@ -186,25 +179,21 @@ TEST(cut_trace_keeps_what_is_complete)
 		seen = t->ticks;
 		for (unsigned i = 0; i < t->nblocks; i++)
 			assert_int_equal(trace_read(t, i, &b, &err), 0);
-		trace_block_free(&b);
 		trace_close(t);
 	}
 	assert_int_equal(seen, TICKS);
 	buf_free(&bytes);
-	trace_close(whole);
-	free(values);
-	trace_head_free(&h);
 }
 
 /* Followed while it is written, byte by byte: each block when it is complete, and complete with the last byte. */
 TEST(growing_trace_is_followed)
 {
-	struct trace_head h = head_of("Package:1 [numa] Core:2 PU:1", NULL);
-	uint64_t *values = roll_values(&h, TICKS, true);
+	FREED(trace_head_free) struct trace_head h = head_of("Package:1 [numa] Core:2 PU:1", NULL);
+	OWNED(free) uint64_t *values = roll_values(&h, TICKS, true);
 	struct buf bytes;
 	struct trace *whole = record(&h, values, TICKS, true, &bytes), *t = NULL;
 	int fd = memfd_create("growing", MFD_CLOEXEC);
-	struct trace_block expected = {0}, b = {0};
+	FREED(trace_block_free) struct trace_block expected = {0}, b = {0};
 	unsigned read = 0;
 
 	for (size_t len = 0; len < bytes.len; len++) {
@@ -228,28 +217,24 @@ TEST(growing_trace_is_followed)
 	assert_string_equal(err.text, "growing: was cut or recorded anew while it was read");
 	trace_close(t);
 	close(fd);
-	trace_block_free(&expected);
-	trace_block_free(&b);
 	buf_free(&bytes);
 	trace_close(whole);
-	free(values);
-	trace_head_free(&h);
 }
 
 /* TRACE_DAMAGES=1000000 for more. What is read of a damaged file is what was written, or one error that names it. */
 TEST(damage_is_one_error)
 {
 	unsigned times = getenv("TRACE_DAMAGES") ? atoi(getenv("TRACE_DAMAGES")) : 20000, refused = 0;
-	struct trace_head h = head_of("Package:1 [numa] Core:2 PU:1", NULL);
-	uint64_t *values = roll_values(&h, TICKS, true);
-	struct buf good, bad = {0};
-	struct trace *whole = record(&h, values, TICKS, true, &good);
+	FREED(trace_head_free) struct trace_head h = head_of("Package:1 [numa] Core:2 PU:1", NULL);
+	OWNED(free) uint64_t *values = roll_values(&h, TICKS, true);
+	FREED(buf_free) struct buf good, bad = {0};
+	OWNED(trace_close) struct trace *whole = record(&h, values, TICKS, true, &good);
 	struct dice d = { 7 };
 
 	for (unsigned i = 0; i < times; i++) {
 		int fd = memfd_create("bad", MFD_CLOEXEC), rc = 0;
-		struct trace_block b = {0};
-		struct trace *t;
+		FREED(trace_block_free) struct trace_block b = {0};
+		OWNED(trace_close) struct trace *t;
 
 		damage(&good, &d, &bad);
 		assert_int_equal(file_write(fd, bad.data, bad.len), 0);
@@ -261,22 +246,15 @@ TEST(damage_is_one_error)
 			assert_memory_equal(err.text, "bad: ", 5);
 			refused++;
 		}
-		trace_block_free(&b);
-		trace_close(t);
 	}
 	assert_true(refused > times / 4);
-	buf_free(&good);
-	buf_free(&bad);
-	trace_close(whole);
-	free(values);
-	trace_head_free(&h);
 }
 
 /* Damage to a head within a chunk whose checksum is good: one error, or a head whose tree can be summed. */
 TEST(damaged_heads)
 {
 	struct trace_head h = head_of("Package:2 [numa] Core:2 PU:1", NULL), back;
-	struct buf good = {0}, bad = {0};
+	FREED(buf_free) struct buf good = {0}, bad = {0};
 	struct dice d = { 11 };
 	unsigned refused = 0;
 
@@ -298,8 +276,6 @@ TEST(damaged_heads)
 		trace_head_free(&back);
 	}
 	assert_true(refused > 10000);
-	buf_free(&good);
-	buf_free(&bad);
 	trace_head_free(&h);
 }
 
@@ -352,13 +328,12 @@ TEST(hostile_heads_are_refused)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct trace_head h;
+		FREED(trace_head_free) struct trace_head h;
 		struct err e = {""};
 		int rc = trace_head_parse(rows[i].text, strlen(rows[i].text), &h, &e);
 
 		if (!rc != !rows[i].error || (rc && !strstr(e.text, rows[i].error)))
 			fail_msg("row %zu: %s", i, e.text);
-		trace_head_free(&h);
 	}
 }
 
@@ -380,11 +355,11 @@ static void add_formulas(struct trace_view *v, const char *text)
 /* Two packages, each of a NUMA node and 4 PUs; PU i counts i + 1 and twice as many instructions. */
 TEST(sums_go_up_the_tree)
 {
-	struct trace_head h = head_of("Package:2 [numa] Core:2 PU:2", NULL);
+	FREED(trace_head_free) struct trace_head h = head_of("Package:2 [numa] Core:2 PU:2", NULL);
 	uint64_t values[8 + 8 + 2 + 1] = { 1, 2, 3, 4, 5, 6, 7, 8, 2, 4, 6, 8, 10, 12, 14, TRACE_ABSENT, 100, 200, 7 };
-	struct trace *t = record(&h, values, 1, true, NULL);
-	struct trace_view *v = trace_view_new(&t->head, TRACE_RATE);
-	struct trace_block b = {0};
+	OWNED(trace_close) struct trace *t = record(&h, values, 1, true, NULL);
+	OWNED(trace_view_free) struct trace_view *v = trace_view_new(&t->head, TRACE_RATE);
+	FREED(trace_block_free) struct trace_block b = {0};
 	struct trace_statistics s;
 
 	assert_non_null(v);
@@ -411,10 +386,6 @@ TEST(sums_go_up_the_tree)
 	assert_true(s.has_total && s.total == 36 && s.min == 36 && s.max == 36 && s.average == 36 && s.absent == 0);
 	s = trace_view_statistics(v, 4, 1);
 	assert_true(!s.has_total && isnan(s.min) && isnan(s.average) && s.absent == 1);
-	trace_block_free(&b);
-	trace_view_free(v);
-	trace_close(t);
-	trace_head_free(&h);
 }
 
 /* min, max and avg are over the objects where their events are counted; the same values of two ticks. */
@@ -433,17 +404,17 @@ TEST(least_greatest_and_mean)
 		{ "{numa, max(cycles / fills)}", .1, .13, "" }, { "{Package, max(fills) - min(fills)}", 0, 0, "" },
 		{ "{PU, max(fills)}", NAN, NAN, "fills" }, { "{PU, max(cycles + unknown)}", NAN, NAN, "unknown" },
 	};
-	struct trace_head h = head_of("Package:2 [numa] Core:2 PU:2", NULL);
+	FREED(trace_head_free) struct trace_head h = head_of("Package:2 [numa] Core:2 PU:2", NULL);
 	uint64_t values[2 * (8 + 8 + 2 + 1)] = {
 		1, 2, 3, 4, 5, 6, 7, 8, 2, 4, 6, 8, 10, 12, 14, TRACE_ABSENT, 100, 200, 7,
 		1, 2, 3, 4, 5, 6, 7, 8, 2, 4, 6, 8, 10, 12, 14, TRACE_ABSENT, 100, 200, 7,
 	};
-	struct trace *t = record(&h, values, 2, true, NULL);
-	struct trace_block b = {0};
+	OWNED(trace_close) struct trace *t = record(&h, values, 2, true, NULL);
+	FREED(trace_block_free) struct trace_block b = {0};
 
 	assert_int_equal(trace_read(t, 0, &b, &err), 0);
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct trace_view *v = trace_view_new(&t->head, TRACE_RATE);
+		OWNED(trace_view_free) struct trace_view *v = trace_view_new(&t->head, TRACE_RATE);
 		char text[64];
 
 		snprintf(text, sizeof(text), "f %s", rows[i].formula);
@@ -458,11 +429,7 @@ TEST(least_greatest_and_mean)
 			    !(fabs(found - wanted) < 1e-12 && fabs(s.average - wanted) < 1e-12 && !s.has_total))
 				fail_msg("%s: %g, average %g", rows[i].formula, found, s.average);
 		}
-		trace_view_free(v);
 	}
-	trace_block_free(&b);
-	trace_close(t);
-	trace_head_free(&h);
 }
 
 /* Three ticks of one PU; the average of a ratio is that of the sums. */
@@ -475,14 +442,14 @@ TEST(modes_and_statistics)
 		{ TRACE_RATE, 60, 10, 60, 30 }, { TRACE_PER_TICK, 60, 10, 60, 30 },
 		{ TRACE_ACCUMULATED, 90, 10, 90, 90 },
 	};
-	struct trace_head h = head_of("Core:1 PU:1", NULL);
+	FREED(trace_head_free) struct trace_head h = head_of("Core:1 PU:1", NULL);
 	uint64_t values[] = { 10, 10, 5, 1, 20, 40, 5, 1, 60, 240, 5, 4 };
-	struct trace *t = record(&h, values, 3, true, NULL);
+	OWNED(trace_close) struct trace *t = record(&h, values, 3, true, NULL);
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct trace_view *v = trace_view_new(&t->head, rows[i].mode);
+		OWNED(trace_view_free) struct trace_view *v = trace_view_new(&t->head, rows[i].mode);
 		struct trace_statistics s;
-		struct trace_block b = {0};
+		FREED(trace_block_free) struct trace_block b = {0};
 
 		add_formulas(v, "c {PU, cycles} ratio {PU, instructions / cycles} g {Machine, power}");
 		assert_int_equal(trace_read(t, 0, &b, &err), 0);
@@ -494,18 +461,14 @@ TEST(modes_and_statistics)
 		assert_true(fabs(s.average - 290. / 90) < 1e-12);
 		s = trace_view_statistics(v, 2, 0);
 		assert_true(s.average == 2 && s.min == 1 && s.max == 4);
-		trace_block_free(&b);
-		trace_view_free(v);
 	}
-	trace_close(t);
-	trace_head_free(&h);
 }
 
 /* A job on part of a node: its PUs only, with the numbers that they have on the node. */
 TEST(part_of_a_node)
 {
-	hwloc_bitmap_t pus = hwloc_bitmap_alloc();
-	struct trace_head h;
+	OWNED(hwloc_bitmap_free) hwloc_bitmap_t pus = hwloc_bitmap_alloc();
+	FREED(trace_head_free) struct trace_head h;
 
 	hwloc_bitmap_set_range(pus, 5, 6);
 	h = head_of("Package:2 [numa] Core:2 PU:2", pus);
@@ -514,17 +477,15 @@ TEST(part_of_a_node)
 	assert_int_equal(h.levels[trace_head_level(&h, "NUMANode")].objects[0].index, 1);
 	assert_int_equal(h.levels[trace_head_level(&h, "Core")].n, 2);
 	assert_int_equal(h.levels[trace_head_level(&h, "PU")].objects[1].os_index, 6);
-	trace_head_free(&h);
-	hwloc_bitmap_free(pus);
 }
 
 /* A group of the first two cores is no level of a trace of the last two. */
 TEST(level_without_traced_pus)
 {
-	hwloc_bitmap_t pus = hwloc_bitmap_alloc();
-	struct trace_head first = {0}, last = {0};
+	OWNED(hwloc_bitmap_free) hwloc_bitmap_t pus = hwloc_bitmap_alloc();
+	FREED(trace_head_free) struct trace_head first = {0}, last = {0};
 	hwloc_obj_t group;
-	hwloc_topology_t t = synthetic_load("Package:1 Core:4 PU:1");
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = synthetic_load("Package:1 Core:4 PU:1");
 
 	assert_non_null(group = hwloc_topology_alloc_group_object(t));
 	assert_non_null(group->cpuset = hwloc_bitmap_alloc());
@@ -537,17 +498,13 @@ TEST(level_without_traced_pus)
 	assert_int_equal(trace_head_tree(&last, t, pus, &err), 0);
 	assert_int_equal(last.nlevels + 1, first.nlevels);
 	assert_true(trace_head_level(&first, "Group0") >= 0 && trace_head_level(&last, "Group0") < 0);
-	hwloc_topology_destroy(t);
-	hwloc_bitmap_free(pus);
-	trace_head_free(&first);
-	trace_head_free(&last);
 }
 
 /* What a view allocates is bounded, whatever the trace and its formulas are. */
 TEST(views_are_bounded)
 {
-	struct trace_head h = head_of("Package:16 [numa] Core:512 PU:1", NULL);
-	struct trace_view *v = trace_view_new(&h, TRACE_RATE);
+	FREED(trace_head_free) struct trace_head h = head_of("Package:16 [numa] Core:512 PU:1", NULL);
+	OWNED(trace_view_free) struct trace_view *v = trace_view_new(&h, TRACE_RATE);
 	struct err e = {""};
 	unsigned added = 0;
 	struct formula f;
@@ -557,19 +514,17 @@ TEST(views_are_bounded)
 		added++;
 	assert_int_equal(added, TRACE_VIEW_MAX / (2 * 8192));
 	assert_string_equal(e.text, "cycles: more than 1048576 sums a tick");
-	trace_view_free(v);
-	trace_head_free(&h);
 }
 
 /* A NUMA node of the whole machine, such as memory behind a link, beside those of the packages. */
 TEST(memory_at_two_levels)
 {
-	struct trace_head h = head_of("[numa] Package:2 [numa] Core:2 PU:1", NULL);
+	FREED(trace_head_free) struct trace_head h = head_of("[numa] Package:2 [numa] Core:2 PU:1", NULL);
 	uint64_t values[4 + 4 + 3 + 1] = { 1, 2, 3, 4, 0, 0, 0, 0, 10, 20, 30, 0 };
-	struct trace *t = record(&h, values, 1, true, NULL);
-	struct trace_view *v = trace_view_new(&t->head, TRACE_RATE);
+	OWNED(trace_close) struct trace *t = record(&h, values, 1, true, NULL);
+	OWNED(trace_view_free) struct trace_view *v = trace_view_new(&t->head, TRACE_RATE);
 	const struct trace_level *numa = &t->head.levels[trace_head_level(&t->head, "NUMANode")];
-	struct trace_block b = {0};
+	FREED(trace_block_free) struct trace_block b = {0};
 
 	assert_non_null(v);
 	assert_int_equal(numa->n, 3);
@@ -581,19 +536,15 @@ TEST(memory_at_two_levels)
 	assert_true(value_of(v, 1, 0, &b, 0) == 10 && value_of(v, 1, 2, &b, 0) == 30);
 	assert_true(value_of(v, 2, 0, &b, 0) == 10 && value_of(v, 2, 1, &b, 0) == 20);
 	assert_true(value_of(v, 3, 0, &b, 0) == 60);
-	trace_block_free(&b);
-	trace_view_free(v);
-	trace_close(t);
-	trace_head_free(&h);
 }
 
 /* The memory of a package without PUs, which hwloc keeps: it is near all PUs that are left. */
 TEST(memory_without_pus)
 {
-	hwloc_bitmap_t left = hwloc_bitmap_alloc();
+	OWNED(hwloc_bitmap_free) hwloc_bitmap_t left = hwloc_bitmap_alloc();
 	const struct trace_level *numa;
-	struct trace_head h = {0};
-	hwloc_topology_t t = synthetic_load("Package:3 [numa] Core:2 PU:1");
+	FREED(trace_head_free) struct trace_head h = {0};
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = synthetic_load("Package:3 [numa] Core:2 PU:1");
 
 	hwloc_bitmap_set_range(left, 2, 5);
 	assert_int_equal(hwloc_topology_restrict(t, left, 0), 0);
@@ -609,9 +560,6 @@ TEST(memory_without_pus)
 	assert_int_equal(numa->objects[2].count, 4);
 	assert_int_equal(numa->objects[1].os_index, 2);
 	assert_int_equal(numa->objects[1].first, 2);
-	hwloc_topology_destroy(t);
-	hwloc_bitmap_free(left);
-	trace_head_free(&h);
 }
 
 /* --- formulas --- */
@@ -623,7 +571,7 @@ TEST(papers_example_is_read)
 				   "PER_CORE_L3_MISS {Core, PAPI_L3_TCM}\n"
 				   "PER_NUMA_L3_MISS {NUMANode, PAPI_L3_TCM}\n";
 	static const double values[] = { 30, 10 };
-	struct formula_list l;
+	FREED(formula_list_free) struct formula_list l;
 
 	assert_int_equal(formula_list_parse(text, strlen(text), "paper", &l, &err), 0);
 	assert_int_equal(l.n, 3);
@@ -632,7 +580,6 @@ TEST(papers_example_is_read)
 	assert_string_equal(l.list[0].events[1], "PAPI_TOT_INS");
 	assert_true(formula_value(&l.list[0], values, 1) == 3);
 	assert_string_equal(l.list[2].level, "NUMANode");
-	formula_list_free(&l);
 }
 
 TEST(formulas)
@@ -694,7 +641,7 @@ TEST(hostile_formulas_are_bounded)
 	struct formula_list l;
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf text = {0};
+		FREED(buf_free) struct buf text = {0};
 
 		buf_puts(&text, rows[i].first);
 		for (unsigned n = 0; n < rows[i].times; n++)
@@ -703,7 +650,6 @@ TEST(hostile_formulas_are_bounded)
 		assert_int_equal(formula_list_parse(text.data, text.len, "file", &l, &err), -1);
 		if (!strstr(err.text, rows[i].error))
 			fail_msg("row %zu: %s", i, err.text);
-		buf_free(&text);
 	}
 }
 

@@ -6,6 +6,8 @@
 #include "hwxml/canon.h"
 #include "hwxml/tree.h"
 
+OWNS(struct tree *, tree_free)
+
 #define HEAD "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n" \
 	"<topology version=\"2.0\">\n"
 #define SETS " cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\""
@@ -44,14 +46,12 @@ TEST(facts_are_listed)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct tree *t = parsed(rows[i].xml);
-		struct buf out = {0};
+		OWNED(tree_free) struct tree *t = parsed(rows[i].xml);
+		FREED(buf_free) struct buf out = {0};
 
 		buf_puts(&out, "");
 		tree_facts(t, &out);
 		assert_string_equal(out.data, rows[i].facts);
-		buf_free(&out);
-		tree_free(t);
 	}
 }
 
@@ -79,7 +79,7 @@ TEST(objects_have_labels)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct buf xml = {0}, label = {0};
-		struct tree *t;
+		OWNED(tree_free) struct tree *t;
 
 		buf_printf(&xml, MACHINE("%s"), rows[i].object);
 		t = parsed(xml.data);
@@ -92,15 +92,14 @@ TEST(objects_have_labels)
 		assert_string_equal(label.data, "PU 40");
 		buf_free(&label);
 		buf_free(&xml);
-		tree_free(t);
 	}
 }
 
 /* libxml2 itself counts to 65535. */
 TEST(lines_beyond_libxml2s_are_counted)
 {
-	struct buf xml = {0};
-	struct tree *t;
+	FREED(buf_free) struct buf xml = {0};
+	OWNED(tree_free) struct tree *t;
 
 	buf_puts(&xml, HEAD "<object type=\"Machine\" gp_index=\"1\"" SETS ">");
 	for (int i = 0; i < 70000; i++)
@@ -109,8 +108,6 @@ TEST(lines_beyond_libxml2s_are_counted)
 	t = parsed(xml.data);
 	assert_int_equal(t->objects[0].infos[0].line, 70003);
 	assert_int_equal(t->objects[1].line, 70004);
-	buf_free(&xml);
-	tree_free(t);
 }
 
 TEST(attributes_are_found)
@@ -152,15 +149,13 @@ TEST(devices_of_hwloc3_are_translated)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct buf xml = {0};
-		struct tree *t;
+		FREED(buf_free) struct buf xml = {0};
+		OWNED(tree_free) struct tree *t;
 
 		buf_printf(&xml, HEAD3 "<object type=\"Machine\" gp_index=\"1\"" SETS ">"
 			   PU "<object type=\"OSDev\" gp_index=\"5\" %s/></object></topology>", rows[i].more);
 		t = parsed(xml.data);
 		assert_string_equal(tree_attr(&t->objects[2], "osdev_type"), rows[i].type);
-		tree_free(t);
-		buf_free(&xml);
 	}
 }
 
@@ -172,15 +167,13 @@ TEST(hwloc3_reads_as_hwloc2)
 		"<cpukind cpuset=\"0x1\"><info name=\"F\" value=\"1\"/></cpukind>\n"
 		"<info name=\"HostName\" value=\"n1\"/>\n<memtier kinds=\"2\" nodeset=\"0x1\"><info name=\"I\""
 		" value=\"1\"/></memtier>\n</topology>\n";
-	struct tree *t = parsed(doc);
-	struct buf facts = {0};
+	OWNED(tree_free) struct tree *t = parsed(doc);
+	FREED(buf_free) struct buf facts = {0};
 
 	tree_facts(t, &facts);
 	assert_string_equal(facts.data, "8\tmachine\tHostName\tn1\n2\tL3 cache 0\tInclusive\t1\n7\tCPU kind 0\tF\t1\n");
 	assert_string_equal(tree_attr(&t->objects[3], "pci_type"), "0200 [15b3:1017] [15b3:0003] 01");
 	assert_string_equal(t->version, "3.0");
-	buf_free(&facts);
-	tree_free(t);
 }
 
 TEST(bad_documents_are_refused)
@@ -219,8 +212,8 @@ static void line_check(const char *text, unsigned line, const char *element, con
 TEST(machines_have_their_lines)
 {
 	for (char **file = cached("machines/*.xml"); *file; file++) {
-		struct buf xml = {0};
-		struct tree *t;
+		FREED(buf_free) struct buf xml = {0};
+		OWNED(tree_free) struct tree *t;
 
 		assert_int_equal(file_read(*file, CANON_MAX_BYTES, &xml, NULL), 0);
 		t = parsed(xml.data);
@@ -231,8 +224,6 @@ TEST(machines_have_their_lines)
 			for (size_t n = 0; n < o->ninfos && k < 8; n++)
 				line_check(xml.data, o->infos[n].line, "<", o->infos[n].value);
 		}
-		tree_free(t);
-		buf_free(&xml);
 	}
 }
 

@@ -86,11 +86,9 @@ static struct buf line_of(const struct verdict *v)
 
 static void assert_same(const struct verdict *a, const struct verdict *b)
 {
-	struct buf one = line_of(a), other = line_of(b);
+	FREED(buf_free) struct buf one = line_of(a), other = line_of(b);
 
 	assert_string_equal(one.data, other.data);
-	buf_free(&one);
-	buf_free(&other);
 	assert_int_equal(a->decided_row, b->decided_row);
 	assert_int_equal(a->decided_level, b->decided_level);
 	assert_string_equal(a->cores, b->cores);
@@ -101,14 +99,13 @@ static void assert_same(const struct verdict *a, const struct verdict *b)
 TEST(reads_what_it_wrote)
 {
 	for (size_t i = 0; i < ROWS(lines); i++) {
-		struct buf b = line_of(lines[i].verdict);
+		FREED(buf_free) struct buf b = line_of(lines[i].verdict);
 		struct verdict v;
 
 		assert_string_equal(b.data, lines[i].line);
 		if (verdict_read(b.data, &v, &err))
 			fail_msg("row %zu: %s", i, err.text);
 		assert_same(&v, lines[i].verdict);
-		buf_free(&b);
 	}
 }
 
@@ -243,16 +240,14 @@ TEST(refuses)
 /* A line truncated anywhere gives an error or nothing, never a part of its content. */
 TEST(truncated_lines_are_errors)
 {
-	struct buf b = line_of(&placed);
+	FREED(buf_free) struct buf b = line_of(&placed);
 
 	for (size_t len = 0; len < b.len; len++) {
-		char *cut = strndup(b.data, len);
+		OWNED(free) char *cut = strndup(b.data, len);
 		struct verdict v;
 
 		assert_int_equal(verdict_read(cut, &v, NULL), len < strlen("topiary:1") ? 1 : -1);
-		free(cut);
 	}
-	buf_free(&b);
 }
 
 /* However many nodes there are, the line is short, and lists complete nodes. */
@@ -313,19 +308,18 @@ TEST(is_never_long)
 TEST(replaces_special_characters)
 {
 	struct verdict v = left, got;
-	struct buf b;
+	FREED(buf_free) struct buf b;
 
 	snprintf(v.reason, sizeof(v.reason), "--topo-level='a\"b`c\\d|e\nf\033g\xc3\xa4: topo_fit = end");
 	b = line_of(&v);
 	assert_string_equal(b.data, "topiary:1 left fit=off reason=--topo-level=?a?b?c?d?e?f?g??:_topo_fit_=_end end");
 	assert_int_equal(verdict_read(b.data, &got, NULL), 0);
 	assert_string_equal(got.reason, "--topo-level=?a?b?c?d?e?f?g??: topo fit = end");
-	buf_free(&b);
 }
 
 TEST(appends_to_text_of_others)
 {
-	struct buf b = {0};
+	FREED(buf_free) struct buf b = {0};
 	struct verdict v;
 	size_t start, len;
 
@@ -337,7 +331,6 @@ TEST(appends_to_text_of_others)
 	assert_int_equal(start + len, b.len - strlen("\nothers"));
 	assert_int_equal(verdict_read(b.data, &v, NULL), 0);
 	assert_same(&v, &placed);
-	buf_free(&b);
 }
 
 /* The cost of a choice reads back exactly. */
@@ -347,7 +340,7 @@ TEST(keeps_costs)
 	struct score_need need = { .cores = 6, .task_cores = 3, .fit = FIT_PREFER, .level = LEVEL_L3 };
 	struct verdict v = left, got;
 	uint64_t cores = 0xfff7;
-	struct buf b;
+	FREED(buf_free) struct buf b;
 
 	assert_non_null(s);
 	assert_int_equal(score_pick(s, &cores, &need, NULL, &v.cost), 0);
@@ -355,7 +348,6 @@ TEST(keeps_costs)
 	b = line_of(&v);
 	assert_int_equal(verdict_read(b.data, &got, NULL), 0);
 	assert_memory_equal(&got.cost, &v.cost, sizeof(v.cost));
-	buf_free(&b);
 	shape_free(s);
 }
 

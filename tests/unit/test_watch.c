@@ -109,10 +109,9 @@ static struct buf sealed(const char *nodes, const char *shape)
 
 static void sealed_swap(const char *nodes, const char *shape)
 {
-	struct buf b = sealed(nodes, shape);
+	FREED(buf_free) struct buf b = sealed(nodes, shape);
 
 	file_swap(b.data, b.len);
-	buf_free(&b);
 }
 
 /* --- the contents of a view --- */
@@ -178,82 +177,44 @@ TEST(keeps_the_view_of_equal_bytes, .setup_func = watch_begin, .teardown_func = 
 
 /* --- errors --- */
 
-static void put_nothing(void)
+static const char nothing[] = "nothing", zeros[4096], cut[] = "cut", changed[] = "changed", as_folder[] = "a folder";
+
+/* A text, or one of these. */
+static void put_bad(const char *what)
 {
-	unlink(path);
-}
+	FREED(buf_free) struct buf b = sealed("cn[1-3]", "Core:4");
 
-static void put_empty(void)
-{
-	text_swap("");
-}
-
-static void put_zeros(void)
-{
-	static const char zeros[4096];
-
-	file_swap(zeros, sizeof(zeros));
-}
-
-static void put_cut(void)
-{
-	struct buf b = sealed("cn[1-3]", "Core:4");
-
-	file_swap(b.data, b.len - 1);
-	buf_free(&b);
-}
-
-static void put_changed(void)
-{
-	struct buf b = sealed("cn[1-3]", "Core:4");
-
-	*strstr(b.data, "cn[1-3]") = 'x';
-	file_swap(b.data, b.len);
-	buf_free(&b);
-}
-
-static void put_two_shapes(void)
-{
-	text_swap(HEAD "shape a Core:4\nshape b Core:4\nnodes cn[1-3] a\nnodes cn[3-4] b\nend\n");
-}
-
-static void put_no_hosts(void)
-{
-	text_swap(HEAD "shape a Core:4\nnodes cn[1- a\nend\n");
-}
-
-static void put_too_many(void)
-{
-	text_swap(HEAD "shape a Core:4\nnodes a[1-999999] a\nnodes b[1-2] a\nend\n");
-}
-
-static void put_control(void)
-{
-	text_swap(HEAD "shape a Core:\033[31m\nend\n");
-}
-
-static void put_folder(void)
-{
-	unlink(path);
-	assert_int_equal(mkdir(path, 0755), 0);
+	if (what == nothing) {
+		unlink(path);
+	} else if (what == as_folder) {
+		unlink(path);
+		assert_int_equal(mkdir(path, 0755), 0);
+	} else if (what == zeros) {
+		file_swap(zeros, sizeof(zeros));
+	} else if (what == cut) {
+		file_swap(b.data, b.len - 1);
+	} else if (what == changed) {
+		*strstr(b.data, "cn[1-3]") = 'x';
+		file_swap(b.data, b.len);
+	} else {
+		text_swap(what);
+	}
 }
 
 TEST(reports_each_error_once, .setup_func = watch_begin, .teardown_func = watch_end)
 {
 	static const struct {
-		void (*put)(void);
-		const char *words;
+		const char *text, *words;
 	} rows[] = {
-		{ put_nothing, "No such file" },
-		{ put_empty, "snapshot:0: truncated" },
-		{ put_zeros, "not a text" },
-		{ put_cut, "snapshot:5: truncated" },
-		{ put_changed, "snapshot:5: checksum does not match" },
-		{ put_two_shapes, "snapshot: node cn3 has two shapes" },
-		{ put_no_hosts, "snapshot: 'cn[1-': invalid host list" },
-		{ put_too_many, "snapshot: 'b[1-2]': more than 1000000 names" },
-		{ put_control, "snapshot:2: missing count at ':?[31m'" },
-		{ put_folder, "not a regular file" },
+		{ nothing, "No such file" }, { "", "snapshot:0: truncated" }, { zeros, "not a text" },
+		{ cut, "snapshot:5: truncated" }, { changed, "snapshot:5: checksum does not match" },
+		{ HEAD "shape a Core:4\nshape b Core:4\nnodes cn[1-3] a\nnodes cn[3-4] b\nend\n",
+		  "snapshot: node cn3 has two shapes" },
+		{ HEAD "shape a Core:4\nnodes cn[1- a\nend\n", "snapshot: 'cn[1-': invalid host list" },
+		{ HEAD "shape a Core:4\nnodes a[1-999999] a\nnodes b[1-2] a\nend\n",
+		  "snapshot: 'b[1-2]': more than 1000000 names" },
+		{ HEAD "shape a Core:\033[31m\nend\n", "snapshot:2: missing count at ':?[31m'" },
+		{ as_folder, "not a regular file" },
 	};
 	static const char *const then[] = { "; jobs are placed as without one",
 					    "; the last good snapshot remains in use" };
@@ -266,7 +227,7 @@ TEST(reports_each_error_once, .setup_func = watch_begin, .teardown_func = watch_
 				sealed_swap("cn[1-9]", "Core:4");
 				snapshot_watch_check();
 			}
-			rows[i].put();
+			put_bad(rows[i].text);
 			for (int looks = 0; looks < 2; looks++)
 				snapshot_watch_check();
 			expect_heard(1, good, rows[i].words);

@@ -200,12 +200,11 @@ TEST(prints_text)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct verdict v;
-		char *words;
+		OWNED(free) char *words;
 
 		v = read_line(rows[i].line);
 		words = words_of(&v);
 		assert_string_equal(words, rows[i].words);
-		free(words);
 	}
 }
 
@@ -370,10 +369,9 @@ TEST(prints_json)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct verdict v = read_line(rows[i].line);
 		json_t *j = verdict_json(&v);
-		char *text = json_dumps(j, 0);
+		OWNED(free) char *text = json_dumps(j, 0);
 
 		assert_string_equal(text, rows[i].json);
-		free(text);
 		json_decref(j);
 	}
 }
@@ -390,12 +388,11 @@ TEST(prints_a_summary)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct verdict v = read_line(rows[i].line);
-		struct buf b = {0};
+		FREED(buf_free) struct buf b = {0};
 
 		buf_printf(&b, "%s, ", verdict_outcome(&v));
 		verdict_asked(&v, &b);
 		assert_string_equal(b.data, rows[i].words);
-		buf_free(&b);
 	}
 }
 

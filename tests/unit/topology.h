@@ -12,6 +12,9 @@
 #include "hwview/machine.h"
 #include "table.h"
 
+OWNS(hwloc_topology_t, hwloc_topology_destroy)
+OWNS(hwloc_bitmap_t, hwloc_bitmap_free)
+
 /* A machine of a description, or this one, as a program loads its own: with hwloc's defaults. */
 static inline hwloc_topology_t synthetic_load(const char *description)
 {
