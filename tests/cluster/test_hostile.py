@@ -18,7 +18,7 @@ import pytest
 from rig import Cluster
 from rig.ask import wait_running
 from rig.cluster import JOB_USER, SLURM_RELEASE, as_user
-from rig.node import STAMP, cgroups_removed, little_room, log_of, own_disk
+from rig.node import STAMP, cgroups_removed, configured, little_room, log_of, own_disk
 from rig.paths import ROOT, SLURM_PREFIX
 from rig.processes import Daemon, descendants, wait_until
 
@@ -79,18 +79,6 @@ def whole(folders):
 def cluster(whole):
     yield whole
     whole.assert_at_rest()
-
-
-@contextmanager
-def configured(cluster, lines):
-    """With other lines in topiary.conf."""
-    conf = cluster.folder / "etc" / "topiary.conf"
-    plain = conf.read_text()
-    conf.write_text(plain + lines)
-    try:
-        yield
-    finally:
-        conf.write_text(plain)
 
 
 def srun(cluster, *words, env=None, check=True):

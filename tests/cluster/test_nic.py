@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 from rig.ask import advised
+from rig.node import configured
 
 OMNI_PATH = "0208 [8086:24f0] [8086:24f0] 11"
 ETHERNET = "0200 [8086:1521] [8086:1521] 01"
@@ -116,13 +117,8 @@ def test_steps_inside_a_step_choose_anew(cluster):
 
 @pytest.mark.usefixtures("loopback")
 def test_several_planes_are_never_restricted(cluster):
-    conf = cluster.folder / "etc" / "topiary.conf"
-    plain = conf.read_text()
-    conf.write_text(plain + "NicPlanes = 2\n")
-    try:
+    with configured(cluster, "NicPlanes = 2\n"):
         out, err = srun(cluster, "-w", "cn5", "--topo-nic=all,strict", "sh", "-c", SHOW)
-    finally:
-        conf.write_text(plain)
     assert (out.strip(), err) == ("0", "")
 
 

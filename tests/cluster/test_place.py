@@ -12,6 +12,7 @@ import pytest
 from rig import Cluster
 from rig.ask import advised, expand
 from rig.cluster import SLURM_RELEASE
+from rig.node import configured
 from rig.paths import BUILD, ROOT
 
 NODES = {"cn1": "amd-4x16", "cn3": "intel-2x8", "cn5": None}
@@ -120,14 +121,9 @@ def test_tasks_stay_within_the_users_binding(cluster):
 def test_user_binding_overrides_the_sites_place(cluster, binding):
     options = ["-w", "cn1", "-n4", "-c4", f"--cpu-bind={binding}"]
     stock = masks(cluster, *options)
-    conf = cluster.folder / "etc" / "topiary.conf"
-    plain = conf.read_text()
-    conf.write_text(plain + "TopoPlace = scatter\n")
-    try:
+    with configured(cluster, "TopoPlace = scatter\n"):
         assert masks(cluster, *options) == stock
         assert [cpus[0] for cpus in masks(cluster, "-w", "cn1", "-n4", "-c4")] == [0, 8, 4, 12]
-    finally:
-        conf.write_text(plain)
 
 
 @pytest.mark.parametrize("option", ["--ntasks-per-core=1", "--ntasks-per-socket=4"])
@@ -303,17 +299,12 @@ def test_batch_script_is_left_alone(cluster):
 
 @ONE_BINDING
 def test_user_option_overrides_the_sites(cluster):
-    conf = cluster.folder / "etc" / "topiary.conf"
-    plain = conf.read_text()
     options = ["-w", "cn1", "-n2", "-c4"]
-    try:
-        conf.write_text(plain + "TopoPlace = scatter:core\nTopoMembind = bind\nTopoOmp = everywhere\n")
+    with configured(cluster, "TopoPlace = scatter:core\nTopoMembind = bind\nTopoOmp = everywhere\n"):
         tasks = told(cluster, *options)
         assert [tasks[rank]["memory"] for rank in (0, 1)] == ["bind:0", "bind:0"]
         assert len(expand(tasks[0]["cpus_os"])) == 4 and tasks[0]["threads"] is None
         assert told(cluster, *options, "--topo-membind=off", "--topo-place=off")[0]["memory"] == "default"
-    finally:
-        conf.write_text(plain)
     assert ("topiary.conf: TopoOmp=everywhere: invalid value, expected one of: off, auto, gomp, kmp; ignored"
             in (cluster.folder / "log" / "slurmd.cn1.log").read_text(errors="replace"))
 

@@ -10,6 +10,7 @@ from rig import mpi
 from rig.ask import hwloc_cpus
 from rig.cluster import SLURM_RELEASE
 from rig.mpi import open_mpi_release
+from rig.node import configured
 from rig.paths import ROOT
 
 # Open MPI finds the map by itself up to release 4; its successors take a file from the command line alone. Where Slurm
@@ -494,13 +495,8 @@ def launcher(request, cluster):
 def test_ranks_do_not_inherit_settings_of_a_task(cluster, launcher, site, options, refused):
     """Neither those beside mpirun nor those below a daemon; and who asked is told so, once."""
     mpirun, daemon = launcher
-    conf = cluster.folder / "etc" / "topiary.conf"
-    plain = conf.read_text()
-    conf.write_text(plain + site)
-    try:
+    with configured(cluster, site):
         _, state, output = cluster.job(f"{mpirun} -n 8 {FOUND}", "-n8", *TWO, *options)
-    finally:
-        conf.write_text(plain)
     assert state == "COMPLETED", output
     ranks = re.findall(r"^rank on (cn[12]): *(.*)$", output, re.M)
     assert sorted(ranks) == 4 * [("cn1", "")] + 4 * [("cn2", "")], output
@@ -517,13 +513,8 @@ def test_ranks_do_not_inherit_settings_of_a_task(cluster, launcher, site, option
 ], ids=["mpirun", "off", "srun", "srun of a launcher"])
 def test_options_that_no_task_had_are_reported(cluster, script, options, unused):
     """On one node mpirun starts its ranks without srun."""
-    conf = cluster.folder / "etc" / "topiary.conf"
-    plain = conf.read_text()
-    conf.write_text(plain + "TopoMembind = bind\n")
-    try:
+    with configured(cluster, "TopoMembind = bind\n"):
         _, _, output = cluster.job(script, "-w", "cn1", "-n2", *options)
-    finally:
-        conf.write_text(plain)
     found = re.findall(r"topiary: job \d+: not applied: (.*); they apply to tasks that srun starts", output)
     assert found == ([unused] if unused else []), output
 

@@ -9,6 +9,7 @@ import pytest
 from rig import Cluster
 from rig.ask import cores_of, wait_running
 from rig.made_machines import made_machine
+from rig.node import configured
 
 MACHINES = {"cn1": "knl-flat", "cn2": "xeon-max", "cn3": "mi300a", "cn4": "gh200", "cn5": "xeon-max-plain",
             "cn6": "hybrid"}
@@ -114,16 +115,11 @@ KERNEL = ("import ctypes; m = ctypes.c_int(); n = (ctypes.c_ulong * 16)(); "
 def test_memory_follows_the_jobs_numa_nodes(cluster, fit, prefix):
     """A job with the cores of two NUMA nodes: both, for its script, for a step on one of them, and for what they start;
     not for a task with a policy of its own."""
-    conf = cluster.folder / "etc" / "topiary.conf"
-    plain = conf.read_text()
-    conf.write_text(plain + f"TopoMems = {fit}\n")
     report = "srun -n1 -c14 --exact --topo-report=json {} true"
-    try:
+    with configured(cluster, f"TopoMems = {fit}\n"):
         _, state, output = cluster.job(f"python3 -c '{KERNEL}'; {report.format('')}; "
                                        f"{report.format('--topo-membind=hbm')}; {report.format('--topo-mems=off')}",
                                        "-w", "cn2", "-n1", "-c28", "--topo-fit=require", "--topo-level=package")
-    finally:
-        conf.write_text(plain)
     assert state == "COMPLETED", output
     policies = [json.loads(line)["memory"] for line in output.split("\n") if line.startswith("{")]
     assert re.findall(r"^script (\d+) (\d+)$", output, re.M) == [("5" if fit == "prefer" else "2", "3")], output

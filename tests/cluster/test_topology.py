@@ -13,7 +13,7 @@ import pytest
 from rig import Cluster, MachineError, os_indexes
 from rig.ask import cores_of, expand, hwloc_cpus
 from rig.cluster import JOB_USER
-from rig.node import little_room, log_of, preloaded
+from rig.node import configured, little_room, log_of, preloaded
 from rig.paths import ROOT
 
 SHOW = "cat $HWLOC_XMLFILE"
@@ -89,14 +89,9 @@ def test_environment_names_the_topology_and_its_quickest_reader(cluster):
     ("on", [], True), ("off", [], False), ("on", ["--topo-hwloc=off"], False), ("off", ["--topo-hwloc=on"], True),
 ])
 def test_topo_hwloc_off(cluster, site, options, there):
-    conf = cluster.folder / "etc" / "topiary.conf"
-    plain = conf.read_text()
-    conf.write_text(f"{plain}TopoHwloc = {site}\n")
-    try:
+    with configured(cluster, f"TopoHwloc = {site}\n"):
         _, output = run(cluster, f"{TELL}; srun sh -c '{TELL}; ls $TOPIARY_STEP_DIR/topology.xml'", "-w", "cn4",
                         "-n1", *options)
-    finally:
-        conf.write_text(plain)
     assert output.count("HWLOC_XMLFILE=") == output.count("HWLOC_FORCE_FSROOT=") == (2 if there else 0), output
     assert output.endswith(".0/topology.xml\n"), output
 

@@ -40,6 +40,18 @@ def log_of(cluster, node):
 
 
 @contextmanager
+def configured(cluster, lines):
+    """With more lines in topiary.conf."""
+    conf = cluster.folder / "etc" / "topiary.conf"
+    plain = conf.read_text()
+    conf.write_text(plain + lines)
+    try:
+        yield
+    finally:
+        conf.write_text(plain)
+
+
+@contextmanager
 def cgroups_removed(above, node):
     """Slurm leaves a node's own cgroup: its name has the node's in it, so that no other cluster's is meant."""
     try:
