@@ -48,8 +48,8 @@ def test_matrix_of_too_few_ranks_is_refused_at_submission(cluster, matrix):
 
 
 def test_matrix_of_more_ranks_is_accepted(cluster, matrix):
-    _, state, output = cluster.job("echo file=$TOPIARY_RANKFILE", "-w", "cn1", "-n2", f"--topo-matrix={matrix(4)}")
-    assert state == "COMPLETED" and "/rankfile" in output, output
+    output = cluster.output("echo file=$TOPIARY_RANKFILE", "-w", "cn1", "-n2", f"--topo-matrix={matrix(4)}")
+    assert "/rankfile" in output, output
     assert output.count("the matrix has 4 ranks, the job 2 tasks: only the first 2 are mapped") == 1, output
 
 
@@ -231,8 +231,7 @@ def test_broken_topology_file_harms_no_step(cluster, content):
     if content is not None:
         path.write_text(content)
     try:
-        _, state, output = cluster.job("echo batch; srun echo step", "-w", "cn3", "-n1")
+        output = cluster.output("echo batch; srun echo step", "-w", "cn3", "-n1")
     finally:
         path.write_bytes(right)
-    assert state == "COMPLETED", output
     assert [line for line in output.split("\n") if line in ("batch", "step")] == ["batch", "step"]

@@ -79,10 +79,10 @@ def test_numa_node_without_cpus(cluster, cores, kept):
 def test_map_uses_all_cores_where_slurm_hides_threads(cluster, node, ranks, options):
     matrix = cluster.folder / "work" / "ring"
     matrix.write_text(ring(ranks))
-    _, state, output = cluster.job("srun --topo-report=json python3 -c pass -m mod", "-w", node, f"-n{ranks}",
-                                   f"--topo-matrix={matrix}", *options.split())
+    output = cluster.output("srun --topo-report=json python3 -c pass -m mod", "-w", node, f"-n{ranks}",
+                            f"--topo-matrix={matrix}", *options.split())
     tasks, said = told(output)
-    assert state == "COMPLETED" and len(tasks) == ranks, output
+    assert len(tasks) == ranks, output
     assert not [line for line in said if "not bound" in line or "no rank file" in line], said
     cpus = [expand(task["cpus_os"]) for task in tasks]
     # PUs n and n + 16 are of one core.
@@ -96,10 +96,10 @@ def test_map_of_a_job_that_uses_one_thread_of_each_core(cluster, option):
     """Slurm binds the tasks of srun itself then; the rank file is for mpirun."""
     matrix = cluster.folder / "work" / "ring"
     matrix.write_text(ring(4))
-    _, state, output = cluster.job("cat $TOPIARY_RANKFILE; srun true", "-w", "cn3", f"--topo-matrix={matrix}", "-n4",
-                                   "-c2", option)
+    output = cluster.output("cat $TOPIARY_RANKFILE; srun true", "-w", "cn3", f"--topo-matrix={matrix}", "-n4",
+                            "-c2", option)
     slots = re.findall(r"^rank \d+=cn3 slot=(\S+)$", output, re.M)
-    assert state == "COMPLETED" and [len(expand(of)) for of in slots] == [2] * 4, output
+    assert [len(expand(of)) for of in slots] == [2] * 4, output
     assert output.count("tasks are on the nodes of the rank map, but keep the CPUs of Slurm's own binding") == 1
 
 
@@ -163,8 +163,8 @@ def test_a_map_with_a_core_offline_is_not_followed(cluster, offline):
     matrix = cluster.folder / "work" / "ring"
     matrix.write_text(ring(8))
     offline("cn3", [9, 25])
-    _, state, output = cluster.job("srun true", "-w", "cn3", "-n8", "-c4", f"--topo-matrix={matrix}")
-    assert state == "COMPLETED" and "not bound by it on this node: a core of the step is offline" in output, output
+    output = cluster.output("srun true", "-w", "cn3", "-n8", "-c4", f"--topo-matrix={matrix}")
+    assert "not bound by it on this node: a core of the step is offline" in output, output
 
 
 def test_former_name_of_an_option_is_said_once(cluster):
@@ -175,7 +175,6 @@ def test_former_name_of_an_option_is_said_once(cluster):
 
 @pytest.mark.parametrize("options, fewer", [("", True), ("-c1", False), ("-c4", False)])
 def test_step_without_the_cpus_of_its_job_is_told(cluster, options, fewer):
-    _, state, output = cluster.job(f"env -u SRUN_CPUS_PER_TASK srun {options} --topo-place=compact true", "-w", "cn3",
-                                   "-n2", "-c4")
-    assert state == "COMPLETED"
+    output = cluster.output(f"env -u SRUN_CPUS_PER_TASK srun {options} --topo-place=compact true", "-w", "cn3",
+                            "-n2", "-c4")
     assert output.count("each task has 1 CPU, and the job was submitted with -c4") == fewer, output

@@ -101,10 +101,10 @@ def test_tasks_run_where_requested(cluster, options, wanted):
 def test_remaining_cores_are_shared(cluster):
     """Steps of a job that has more cores than they ask for: mem takes all of them, as nobody said how many CPUs a task
     has."""
-    _, state, output = cluster.job("srun --topo-report=json --topo-omp=auto --topo-place=mem true", "-w", "cn1", "-n4",
-                                   "--exclusive")
+    output = cluster.output("srun --topo-report=json --topo-omp=auto --topo-place=mem true", "-w", "cn1", "-n4",
+                            "--exclusive")
     tasks = [json.loads(line) for line in output.split("\n") if line.startswith("{")]
-    assert state == "COMPLETED" and len(tasks) == 4
+    assert len(tasks) == 4
     assert all(len(expand(task["cpus_os"])) == int(task["threads"]) for task in tasks)
 
 

@@ -117,10 +117,9 @@ def test_memory_follows_the_jobs_numa_nodes(cluster, fit, prefix):
     not for a task with a policy of its own."""
     report = "srun -n1 -c14 --exact --topo-report=json {} true"
     with configured(cluster, f"TopoMems = {fit}\n"):
-        _, state, output = cluster.job(f"python3 -c '{KERNEL}'; {report.format('')}; "
-                                       f"{report.format('--topo-membind=hbm')}; {report.format('--topo-mems=off')}",
-                                       "-w", "cn2", "-n1", "-c28", "--topo-fit=require", "--topo-level=package")
-    assert state == "COMPLETED", output
+        output = cluster.output(f"python3 -c '{KERNEL}'; {report.format('')}; "
+                                f"{report.format('--topo-membind=hbm')}; {report.format('--topo-mems=off')}",
+                                "-w", "cn2", "-n1", "-c28", "--topo-fit=require", "--topo-level=package")
     policies = [json.loads(line)["memory"] for line in output.split("\n") if line.startswith("{")]
     assert re.findall(r"^script (\d+) (\d+)$", output, re.M) == [("5" if fit == "prefer" else "2", "3")], output
     assert policies[0] == f"{prefix}:0-1 dram"

@@ -514,6 +514,12 @@ class Cluster:
         state = self.wait_job(number, timeout)
         return number, state, output.read_text() if output.exists() else ""
 
+    def output(self, script, *options, **how):
+        """Of a job that completes."""
+        _, state, output = self.job(script, *options, **how)
+        assert state == "COMPLETED", output
+        return output
+
     def wait_job(self, number, timeout=90):
         if not wait_until(lambda: self.job_state(number) not in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING"),
                           timeout, 0.1):
