@@ -224,8 +224,9 @@ def fate(case):
 def may_be(case):
     """Where a required level could be had now; None also when the judge does not know."""
     request, options = case.request, case.request.options
-    level = request.value("topo-level") or "node"
-    simple = ("-n", "-N", "-c", "-w", "--topo-fit", "--topo-level")
+    path = re.fullmatch(r"(?:/package=1)?/(\w+)=1/core=(\d+)", request.value("topo-request") or "")
+    level = path[1] if path else request.value("topo-level") or "node"
+    simple = ("-n", "-N", "-c", "-w", "--topo-fit", "--topo-level", *(["--topo-request"] if path else []))
     if (not all(word.startswith(simple) for word in options) or len(request.components) > 1
             or request.value("N") not in (None, "1")):
         return None
@@ -238,7 +239,7 @@ def may_be(case):
         if each > case.confs[node].threads:
             need = tasks * -(-each // case.confs[node].threads)
         for domain in case.hardware[node].domains(level):
-            if len(domain & case.free(node)) >= need:
+            if len(domain & case.free(node)) >= need and (not path or int(path[2]) == need):
                 return f"{node} has {len(domain & case.free(node))} free cores in one {level}, {need} are needed"
     return None
 
@@ -510,7 +511,7 @@ def why_memory(case, record, request, told):
     dram = [one for one in hardware.memory if one.subtype != "HBM"]
     wanted = int(re.search(r"CPU_IDs=\S+ Mem=(\d+)", record.line)[1])
     if (others or not asked or int(asked) == 0 or request.value("exclusive") is not None or "placed" not in told["job"]
-            or not all(one.bytes and one.pus for one in dram)):
+            or not all(one.bytes and len(hardware.cores_of(one.pus)) > 1 for one in dram)):
         return
     has, real = sum(one.bytes for one in hardware.memory), case.confs[node].memory
     real = real if real <= sum(one.bytes for one in dram) >> 20 else real * sum(one.bytes for one in dram) / has
