@@ -277,6 +277,8 @@ int job_request_read_submitted(const job_desc_msg_t *job, const struct request *
 	a.threads_per_core = glue_given16(job->threads_per_core) ? job->threads_per_core : 0;
 	a.min_cpus = glue_known(job->pn_min_cpus == NO_VAL16 ? NO_VAL : job->pn_min_cpus, 1);
 	a.whole_nodes = job->shared == JOB_SHARED_NONE;
+	a.memory_per_cpu = job->pn_min_memory != NO_VAL64 && job->pn_min_memory & MEM_PER_CPU;
+	a.memory = job->pn_min_memory != NO_VAL64 ? job->pn_min_memory & ~MEM_PER_CPU : 0;
 	count_nodes(&a, a.min_nodes, false);
 	*why = unsupported_reason(&a, &slurm);
 	*out = a;

@@ -109,13 +109,6 @@ struct attempt {
 	bool refused;			/* Slurm's plugin did not take cores that had been chosen */
 };
 
-static bool has_required(const job_record_t *job, const bitstr_t *in)
-{
-	bitstr_t *required = job->details->req_node_bitmap;
-
-	return !required || bit_super_set(required, (bitstr_t *) in);
-}
-
 static bool network_alone_runs(void)
 {
 	slurm_iterator_t it = list_iterator_create(job_list);
@@ -157,7 +150,7 @@ static bool try_shares(struct attempt *a, struct candidate_set *s, const struct 
 	struct call narrow = *a->call, *c = &narrow;
 	uint16_t *per_core = s->req->own_cores ? &c->job->details->mc_ptr->ntasks_per_core : NULL,
 		 was = per_core ? *per_core : 0, *per_node = &c->job->details->ntasks_per_node, given = *per_node;
-	bitstr_t *in = bit_alloc(bit_size(c->nodes));
+	bitstr_t *in = bit_alloc(bit_size(c->nodes)), *required = c->job->details->req_node_bitmap;
 	time_t start = c->job->start_time;
 	bool switches = c->job->best_switch, good = false;
 	/* A job that must start now need not be simulated for a later start. */
@@ -171,7 +164,7 @@ static bool try_shares(struct attempt *a, struct candidate_set *s, const struct 
 		bit_set(in, list[i].node);
 	if (per_core)
 		*per_core = 1;
-	if (has_required(c->job, in))
+	if (!required || bit_super_set(required, in))
 		excluded = s->req->whole_nodes ? exclusion_copy(s->excluded) : plan_exclusion(s, list, count);
 	if (excluded) {
 		if (a->later)
@@ -443,15 +436,6 @@ static bool try_preempting(struct attempt *a, struct candidate_set *s)
 
 /* --- decisions --- */
 
-/* If the job names as many nodes as it may have, no other node is searched. */
-static const bitstr_t *candidate_nodes(const job_record_t *job, const struct job_request *req, const bitstr_t *nodes)
-{
-	bitstr_t *required = job->details->req_node_bitmap;
-	uint32_t most = req->any_nodes ? req->max_nodes : MAX(req->first, req->last);
-
-	return required && (uint32_t) bit_set_count(required) >= most ? required : nodes;
-}
-
 /*
  * Appends the requirement in words: "2 nodes with 8 cores in one L3 cache", where the number of cores is that for the
  * first node searched; if the job may have several numbers of nodes, "16 tasks of 1 CPU, those of each node in one L3
@@ -612,16 +596,14 @@ static int without_snapshot(const struct call *c, const struct job_request *req)
 	return leave_to_slurm(c, req, NULL, "no snapshot");
 }
 
-static int without_memory(const struct call *c, const struct job_request *req)
-{
-	error("topiary: JobId=%u: out of memory: the job is placed as without Topiary", c->job->job_id);
-	return leave_to_slurm(c, req, NULL, "slurmctld had no memory to choose a placement");
-}
-
 static int job_steer(const struct call *c, struct job_request *req, struct snapshot_view *v)
 {
 	bool test = SELECT_IS_MODE_TEST_ONLY(c->mode);
-	struct candidate_set s = { .job = c->job, .req = req, .nodes = candidate_nodes(c->job, req, c->nodes),
+	bitstr_t *required = c->job->details->req_node_bitmap;
+	uint32_t most = req->any_nodes ? req->max_nodes : MAX(req->first, req->last);
+	/* If the job names as many nodes as it may have, no other node is searched. */
+	bool named = required && (uint32_t) bit_set_count(required) >= most;
+	struct candidate_set s = { .job = c->job, .req = req, .nodes = named ? required : c->nodes,
 			   .excluded = test ? NULL : c->excluded, .starts = SELECT_IS_MODE_RUN_NOW(c->mode),
 			   .spare_gpus = !strcasecmp(settings.topo_gpu_cores, "spare") };
 	bool ready;
@@ -630,9 +612,9 @@ static int job_steer(const struct call *c, struct job_request *req, struct snaps
 	fit_cache_begin(&candidates_cache, snapshot_view_serial(v));
 	ready = !occupancy_sync() && !node_shapes_begin(v) && !candidates_begin(&s);
 	if (!ready)
-		rc = without_memory(c, req);
-	else
-		rc = test ? test_only(c, &s) : job_decide(c, &s);
+		error("topiary: JobId=%u: out of memory: the job is placed as without Topiary", c->job->job_id);
+	rc = !ready ? leave_to_slurm(c, req, NULL, "slurmctld had no memory to choose a placement") :
+	     test ? test_only(c, &s) : job_decide(c, &s);
 	if (ready && rc == SLURM_SUCCESS && SELECT_IS_MODE_RUN_NOW(c->mode) && !glue_reserves_devices(c->excluded))
 		device_grant_choose(c->job);
 	candidates_end(&s);
@@ -670,11 +652,6 @@ void steer_ended(job_record_t *job)
 		forget_run(job, true);
 }
 
-static bool steered_mode(uint16_t mode)
-{
-	return !SELECT_IS_MODE_RESV(mode) && !SELECT_IS_PREEMPT_ON_FULL_TEST(mode);
-}
-
 int steer_job_test(slurm_job_test_t inner, job_record_t *job, bitstr_t *nodes, uint32_t min_nodes, uint32_t max_nodes,
 		   uint32_t req_nodes, uint16_t mode, slurm_list_t preemptees, slurm_list_t *preempted,
 		   slurm_exclusion_t *excluded WILL_RUN_PARM)
@@ -694,7 +671,7 @@ int steer_job_test(slurm_job_test_t inner, job_record_t *job, bitstr_t *nodes, u
 
 	if (job->magic == JOB_MAGIC && SELECT_IS_MODE_RUN_NOW(mode))
 		device_grant_forget(job);
-	if (!started || !steered_mode(mode))
+	if (!started || SELECT_IS_MODE_RESV(mode) || SELECT_IS_PREEMPT_ON_FULL_TEST(mode))
 		return inner JOB_TEST_ARGS;
 	if (job->magic == JOB_MAGIC && IS_JOB_PENDING(job))
 		forget_run(job, false);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "node_shape.h"
+#include "score/numa_memory.h"
 #include "shape/hostlist.h"
 
 /*
@@ -25,21 +26,35 @@ static unsigned largest_domain(const struct shape *shape, enum level level)
 	return all >= shape->cores ? most : MAX(most, largest_domain(shape, level - 1));
 }
 
+/* Whether an empty node has such cores with such memory. Nothing is known when memory is short: true. */
+static bool empty_node_has(const struct shape *shape, struct score_need need, struct numa_memory memory)
+{
+	uint64_t *all = malloc((core_set_words(shape->cores) + 1) * sizeof(*all));
+	struct score_limit *limits = malloc((shape->cores + 1) * sizeof(*limits));
+	uint32_t *used = calloc(shape->cores + 1, sizeof(*used));
+	struct score_cost cost;
+	bool has = true;
+
+	if (all && limits && used) {
+		core_set_fill(all, shape->cores);
+		memory.used = used;
+		need.nlimits = numa_memory_limits(shape, &memory, need.cores, all, limits, shape->cores);
+		need.limits = limits;
+		has = score_pick(shape, all, &need, NULL, &cost) <= 0;
+	}
+	free(all);
+	free(limits);
+	free(used);
+	return has;
+}
+
 /* The cores of a path on an empty node, 0 if the node does not have it. */
 static unsigned path_capacity(const struct shape *shape, const struct request_path *path)
 {
 	struct score_need need = { .cores = request_path_cores(path), .task_cores = 1, .fit = FIT_REQUIRE,
 				   .path = path };
-	uint64_t *all = malloc((core_set_words(shape->cores) + 1) * sizeof(*all));
-	struct score_cost cost;
-	int rc = 0;
 
-	if (all) {
-		core_set_fill(all, shape->cores);
-		rc = score_pick(shape, all, &need, NULL, &cost);
-	}
-	free(all);
-	return rc <= 0 ? need.cores : 0;
+	return empty_node_has(shape, need, (struct numa_memory){0}) ? need.cores : 0;
 }
 
 /* Nodes of one shape give the same answer: a hash table of twice as many slots as shapes, for one submission. */
@@ -304,6 +319,37 @@ static const char *memory_there(const part_record_t *part)
 	return flags & CR_MEMORY ? NULL : "SelectTypeParameters does not allocate memory (CR_Core_Memory)";
 }
 
+/* Memory that must be near, for the fewest tasks that a node gets. */
+static int memory_check(const struct job_request *req, struct snapshot_view *v, const bitstr_t *nodes, struct err *e)
+{
+	uint32_t tasks = req->min_nodes == req->max_nodes ? MAX(req->tasks / req->min_nodes, 1) : 1;
+	enum level level = req->request.level == LEVEL_NODE ? LEVEL_L3 : req->request.level;
+	struct numa_memory memory = { .wanted = job_request_memory(req, tasks) };
+	const struct shape *last = NULL;
+	struct score_need need = {0};
+	char holds[64] = "";
+
+	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1)) {
+		const node_record_t *node = node_record_table_ptr[i];
+		const struct shape *shape = node && node->name ? snapshot_view_shape(v, node->name) : NULL;
+
+		if (!node || (shape && shape == last && memory.capacity == node->real_memory))
+			continue;
+		last = shape;
+		memory.capacity = node->real_memory;
+		job_request_need(req, tasks, i, &need);
+		if (!shape || !node_shape_agrees(shape, node) || empty_node_has(shape, need, memory))
+			return 0;
+	}
+	if (!last)
+		return 0;
+	if (memory.wanted)
+		snprintf(holds, sizeof(holds), " whose NUMA nodes hold %llu MB", (unsigned long long) memory.wanted);
+	return err_set(e, "--topo-mem=require: no node that the job may get has %u core%s%s%s%s", need.cores,
+		       plural(need.cores), req->request.fit == FIT_SPREAD ? ", those of each task in one " : "",
+		       req->request.fit == FIT_SPREAD ? level_noun(level, 1) : "", holds);
+}
+
 int submitted_ignored(const job_desc_msg_t *job, const char *why, struct err *e)
 {
 	struct request none = { .fit = FIT_OFF };
@@ -320,12 +366,13 @@ int submitted_ignored(const job_desc_msg_t *job, const char *why, struct err *e)
 static int placement_check(const job_desc_msg_t *job, const struct request *site, struct snapshot_view *v,
 			   struct err *e)
 {
-	struct finding f;
+	struct finding f = {0};
 	const char *why;
 	struct job_request req;
 	struct hostset *named;
 	bitstr_t *nodes;
 	bool near;
+	int rc;
 
 	if (job_request_read_submitted(job, site, &req, &why, e))
 		return -1;
@@ -340,7 +387,7 @@ static int placement_check(const job_desc_msg_t *job, const struct request *site
 		return err_set(e, "--topo-mem=require cannot be met: %s", why);
 	if (why && req.request.fit != FIT_REQUIRE)
 		return submitted_ignored(job, why, e);
-	if (req.request.fit != FIT_REQUIRE || req.whole_nodes)
+	if ((req.request.fit != FIT_REQUIRE && !near) || req.whole_nodes)
 		return 0;
 	if (why)
 		return err_set(e, "%s cannot be met: %s",
@@ -349,10 +396,12 @@ static int placement_check(const job_desc_msg_t *job, const struct request *site
 		return 0;
 	nodes = nodes_of(job);
 	named = keep_named(job, req.max_nodes, nodes);
-	f = finding_search(&req, v, nodes, named);
+	if (req.request.fit == FIT_REQUIRE)
+		f = finding_search(&req, v, nodes, named);
+	rc = f.known && !may_hold(&req, &f) ? refusal_write(&req, &f, e) : near ? memory_check(&req, v, nodes, e) : 0;
 	hostset_free(named);
 	FREE_NULL_BITMAP(nodes);
-	return f.known && !may_hold(&req, &f) ? refusal_write(&req, &f, e) : 0;
+	return rc;
 }
 
 int submitted_check(const job_desc_msg_t *job, const struct request *site, struct snapshot_view *v, struct err *e)

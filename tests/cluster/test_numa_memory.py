@@ -112,7 +112,8 @@ def test_require_waits_until_memory_is_free(node):
 
 
 def test_requirement_that_no_node_meets_is_refused(node):
-    assert "node configuration is not available" in node.refused(1, 1.2, "--topo-mem=require")
+    refusal = node.refused(1, 1.2, "--topo-mem=require")
+    assert "node configuration is not available" in refusal and "has 1 core whose NUMA nodes hold " in refusal
     assert node.refused(2, 1.2, "--topo-mem=require") == ""
 
 

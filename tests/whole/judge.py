@@ -219,6 +219,8 @@ def fate(case):
         yield Fault(f"job {case.fate}", case.fate + ": " + " / ".join(case.said[-3:]), "under stock Slurm it ran")
     elif requires(case.request) and case.fate in ("waits", "refused") and may_be(case):
         yield Fault(f"required placement {case.fate}", " / ".join(case.said[-2:]), may_be(case))
+    elif case.fate == "refused" and not any("--topo" in line for line in case.said):
+        yield Fault("refused without a reason", " / ".join(case.said), "under stock Slurm it was not")
 
 
 def may_be(case):
