@@ -59,21 +59,6 @@ static unsigned long node_distance(hwloc_topology_t t, struct hwloc_distances_s 
 	return 1 + 2 * (there < ULONG_MAX / 4 ? there : ULONG_MAX / 4) + (a != b);
 }
 
-static unsigned long nearest(hwloc_topology_t t, struct hwloc_distances_s *latency, const struct nic_domains *d,
-	unsigned from,      const struct nic *n)
-{
-	unsigned long least = ULONG_MAX;
-
-	for (unsigned to = 0; to < d->n; to++) {
-		if (hwloc_bitmap_intersects(d->node[to]->cpuset, n->near)) {
-			unsigned long far = node_distance(t, latency, d->node[from], d->node[to]);
-
-			least = far < least ? far : least;
-		}
-	}
-	return least;
-}
-
 int nic_distances_find(hwloc_topology_t t, const struct nics *n, struct nic_distances *out, struct err *e)
 {
 	struct hwloc_distances_s *latency = NULL;
@@ -90,8 +75,19 @@ int nic_distances_find(hwloc_topology_t t, const struct nics *n, struct nic_dist
 	    !one)
 		latency = NULL;
 	for (unsigned i = 0; i < n->n; i++)
-		for (unsigned from = 0; from < r.domains.n; from++)
-			r.distance[i * r.domains.n + from] = nearest(t, latency, &r.domains, from, &n->nic[i]);
+		for (unsigned from = 0; from < r.domains.n; from++) {
+			unsigned long *least = &r.distance[i * r.domains.n + from];
+
+			*least = ULONG_MAX;
+			for (unsigned to = 0; to < r.domains.n; to++) {
+				unsigned long far;
+
+				if (!hwloc_bitmap_intersects(r.domains.node[to]->cpuset, n->nic[i].near))
+					continue;
+				far = node_distance(t, latency, r.domains.node[from], r.domains.node[to]);
+				*least = far < *least ? far : *least;
+			}
+		}
 	if (latency)
 		hwloc_distances_release(t, latency);
 	*out = r;
@@ -118,19 +114,17 @@ unsigned long nic_distance(const struct nic_distances *r, unsigned device, hwloc
 	return least;
 }
 
-static bool is_above(hwloc_obj_t bridge, hwloc_obj_t function)
-{
-	while (function && function != bridge)
-		function = function->parent;
-	return function;
-}
-
 /* Devices that share no more than a host bridge reach each other through the processor. */
 static unsigned shared_depth(hwloc_obj_t gpu, hwloc_obj_t nic)
 {
-	for (hwloc_obj_t o = gpu->parent; o && o->type == HWLOC_OBJ_BRIDGE; o = o->parent)
-		if (o->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_PCI && is_above(o, nic))
+	for (hwloc_obj_t o = gpu->parent; o && o->type == HWLOC_OBJ_BRIDGE; o = o->parent) {
+		hwloc_obj_t below = o->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_PCI ? nic : NULL;
+
+		while (below && below != o)
+			below = below->parent;
+		if (below)
 			return o->attr->bridge.depth;
+	}
 	return 0;
 }
 
@@ -176,28 +170,6 @@ struct nic_match {
 	unsigned *queue, *via;	/* of the breadth-first search: devices as found, and through which task */
 	bool *found;
 };
-
-static void match_free(struct nic_match *m)
-{
-	free(m->near);
-	free(m->load);
-	free(m->queue);
-	free(m->via);
-	free(m->found);
-}
-
-static int match_make(struct nic_match *m, struct err *e)
-{
-	m->near = calloc((size_t) m->tasks * m->devices + 1, sizeof(*m->near));
-	m->load = calloc(m->devices + 1, sizeof(*m->load));
-	m->queue = calloc(m->devices + 1, sizeof(*m->queue));
-	m->via = calloc(m->devices + 1, sizeof(*m->via));
-	m->found = calloc(m->devices + 1, sizeof(*m->found));
-	if (m->near && m->load && m->queue && m->via && m->found)
-		return 0;
-	match_free(m);
-	return err_set(e, "out of memory");
-}
 
 /* Deeper bridges count as nearer, and all of them as nearer than what is only local to the same PUs. */
 static unsigned long distance_of(const struct nic_request *a, const struct nic_distances *r, unsigned task,
@@ -269,51 +241,48 @@ static void match_add(struct nic_match *m, unsigned task)
 
 int nics_choose(const struct nic_request *a, enum nic_kind kind, int *chosen, struct err *e)
 {
-	struct nic_match m = { .tasks = a->nlocal, .devices = a->nics->n, .chosen = chosen };
+	size_t n = a->nics->n + 1;
+	struct nic_match m = { .tasks = a->nlocal, .devices = a->nics->n, .chosen = chosen,
+		.near = calloc(a->nlocal * n + 1, sizeof(*m.near)), .load = calloc(n, sizeof(*m.load)),
+		.queue = calloc(n, sizeof(*m.queue)), .via = calloc(n, sizeof(*m.via)),
+		.found = calloc(n, sizeof(*m.found)) };
 	struct nic_distances r;
+	int rc = m.near && m.load && m.queue && m.via && m.found ? 0 : err_set(e, "out of memory");
 
-	if (nic_distances_find(a->topology, a->nics, &r, e))
-		return -1;
-	if (match_make(&m, e)) {
+	if (!rc && !(rc = nic_distances_find(a->topology, a->nics, &r, e))) {
+		for (unsigned i = 0; i < a->nlocal; i++) {
+			chosen[i] = -1;
+			find_near(&m, a, &r, kind, i);
+			match_add(&m, i);
+		}
 		nic_distances_free(&r);
-		return -1;
 	}
-	for (unsigned i = 0; i < a->nlocal; i++) {
-		chosen[i] = -1;
-		find_near(&m, a, &r, kind, i);
-		match_add(&m, i);
-	}
-	nic_distances_free(&r);
-	match_free(&m);
-	return 0;
-}
-
-static int add_equally_near(const struct nic_request *a, enum nic_kind kind, unsigned chosen, hwloc_bitmap_t rails,
-	struct err *e)
-{
-	struct nic_distances r;
-	unsigned long least;
-
-	if (nic_distances_find(a->topology, a->nics, &r, e))
-		return -1;
-	least = distance_of(a, &r, a->local, chosen);
-	for (unsigned i = 0; i < a->nics->n; i++)
-		if (is_usable(&a->nics->nic[i], kind) && distance_of(a, &r, a->local, i) == least)
-			hwloc_bitmap_set(rails, i);
-	nic_distances_free(&r);
-	return 0;
+	free(m.near);
+	free(m.load);
+	free(m.queue);
+	free(m.via);
+	free(m.found);
+	return rc;
 }
 
 int nics_rails(const struct nic_request *a, enum nic_kind kind, const int *chosen, hwloc_bitmap_t rails, struct err *e)
 {
+	struct nic_distances r;
+	unsigned long least;
+
 	hwloc_bitmap_zero(rails);
 	if (chosen[a->local] < 0)
 		return 0;
 	hwloc_bitmap_set(rails, chosen[a->local]);
-	if (a->request->nic == NIC_LOCAL)
-		return add_equally_near(a, kind, chosen[a->local], rails, e);
-	for (unsigned i = 0; a->request->nic == NIC_ALL && i < a->nics->n; i++)
-		if (is_usable(&a->nics->nic[i], kind))
+	if (a->request->nic != NIC_LOCAL && a->request->nic != NIC_ALL)
+		return 0;
+	if (nic_distances_find(a->topology, a->nics, &r, e))
+		return -1;
+	least = distance_of(a, &r, a->local, chosen[a->local]);
+	for (unsigned i = 0; i < a->nics->n; i++)
+		if (is_usable(&a->nics->nic[i], kind) &&
+		    (a->request->nic == NIC_ALL || distance_of(a, &r, a->local, i) == least))
 			hwloc_bitmap_set(rails, i);
+	nic_distances_free(&r);
 	return 0;
 }

@@ -135,21 +135,6 @@ static const char *port_info(hwloc_obj_t adapter, unsigned port, const char *wha
 	return hwloc_obj_get_info_by_name(adapter, name);
 }
 
-static bool has_lid(hwloc_obj_t adapter, unsigned port)
-{
-	const char *lid = port_info(adapter, port, "LID");
-
-	return lid && strtoul(lid, NULL, 0) != 0;
-}
-
-static void read_subnet(hwloc_obj_t adapter, struct nic *n)
-{
-	const char *gid = port_info(adapter, n->port, "GID0");
-
-	if (gid && strlen(gid) > sizeof(n->subnet))
-		snprintf(n->subnet, sizeof(n->subnet), "%.*s", (int) sizeof(n->subnet) - 1, gid);
-}
-
 /* The interface of the active port: the only one, or the one whose "Port" info has that number. */
 static void read_net(hwloc_obj_t pci, struct nic *n)
 {
@@ -171,6 +156,7 @@ static bool candidate_read(hwloc_obj_t pci, struct nic_candidate *c)
 	const struct hwloc_pcidev_attr_s *a = &pci->attr->pcidev;
 	hwloc_obj_t adapter = os_device(pci, HWLOC_OBJ_OSDEV_OPENFABRICS, NULL);
 	bool network = a->class_id >> 8 == CLASS_NETWORK && os_device(pci, HWLOC_OBJ_OSDEV_NETWORK, NULL);
+	const char *gid, *lid = NULL;
 
 	if (!adapter && !network)
 		return false;
@@ -180,13 +166,16 @@ static bool candidate_read(hwloc_obj_t pci, struct nic_candidate *c)
 		snprintf(c->nic.name, sizeof(c->nic.name), "%s", adapter->name);
 		c->nic.unit = unit_of(adapter->name);
 		read_ports(adapter, c);
-		read_subnet(adapter, &c->nic);
+		gid = port_info(adapter, c->nic.port, "GID0");
+		lid = port_info(adapter, c->nic.port, "LID");
+		if (gid && strlen(gid) > sizeof(c->nic.subnet))
+			snprintf(c->nic.subnet, sizeof(c->nic.subnet), "%.*s", (int) sizeof(c->nic.subnet) - 1, gid);
 	}
 	/* hwloc 2 has no OpenFabrics object for this vendor's adapters, only their network interfaces. */
 	if (adapter || a->vendor_id == VENDOR_CRAY)
 		c->nic.kind = kind_of(pci, c->nic.name);
 	c->fabric = c->nic.kind != NIC_ETHERNET;
-	c->roce = c->nic.kind == NIC_VERBS && a->class_id != CLASS_INFINIBAND && !has_lid(adapter, c->nic.port);
+	c->roce = c->nic.kind == NIC_VERBS && a->class_id != CLASS_INFINIBAND && !(lid && strtoul(lid, NULL, 0));
 	read_net(pci, &c->nic);
 	return true;
 }
@@ -210,21 +199,6 @@ static hwloc_bitmap_t local_pus(hwloc_topology_t t, hwloc_obj_t pci, const struc
 	return near;
 }
 
-static bool is_data_network(const struct nic_candidate *c, const struct nic_candidate *all, unsigned n)
-{
-	bool fabric = false, infiniband = false;
-	float fastest = 0;
-
-	for (unsigned i = 0; i < n; i++) {
-		fabric |= all[i].fabric;
-		infiniband |= all[i].nic.kind == NIC_VERBS && all[i].nic.active && !all[i].roce;
-		fastest = all[i].speed > fastest ? all[i].speed : fastest;
-	}
-	if (!fabric)
-		return c->speed >= fastest / 4;
-	return c->fabric && !(c->roce && infiniband);
-}
-
 static int by_bus(const void *a, const void *b)
 {
 	const struct nic *x = a, *y = b;
@@ -237,55 +211,47 @@ static int by_bus(const void *a, const void *b)
 	return 0;
 }
 
-static void select_devices(struct nics *out, struct nic_candidate *all, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++) {
-		if (is_data_network(&all[i], all, n)) {
-			out->nic[out->n++] = all[i].nic;
-			continue;
-		}
-		out->others += all[i].fabric;
-		hwloc_bitmap_free(all[i].nic.near);
-	}
-	qsort(out->nic, out->n, sizeof(*out->nic), by_bus);
-}
-
-static int collect(hwloc_topology_t t, const struct nic_domains *d, struct nic_candidate *all, unsigned *n)
-{
-	hwloc_obj_t pci = NULL;
-
-	while ((pci = hwloc_get_next_pcidev(t, pci))) {
-		if (!candidate_read(pci, &all[*n]))
-			continue;
-		if (!(all[*n].nic.near = local_pus(t, pci, d)))
-			return -1;
-		(*n)++;
-	}
-	return 0;
-}
-
 int nics_find(hwloc_topology_t t, struct nics *out, struct err *e)
 {
 	int most = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PCI_DEVICE);
 	struct nic_candidate *all = calloc(most + 1, sizeof(*all));
 	struct nics found = { .nic = calloc(most + 1, sizeof(*found.nic)) };
 	struct nic_domains d = {0};
+	bool failed = !all || !found.nic || nic_domains_find(t, &d, NULL), fabric = false, infiniband = false;
+	hwloc_obj_t pci = NULL;
+	float fastest = 0;
 	unsigned n = 0;
-	int rc = -1;
 
-	if (!all || !found.nic || nic_domains_find(t, &d, NULL) || collect(t, &d, all, &n)) {
-		err_set(e, "out of memory");
-		for (unsigned i = 0; i < n; i++)
-			hwloc_bitmap_free(all[i].nic.near);
-		free(found.nic);
-	} else {
-		select_devices(&found, all, n);
-		*out = found;
-		rc = 0;
+	while (!failed && (pci = hwloc_get_next_pcidev(t, pci))) {
+		struct nic_candidate *c = &all[n];
+
+		if (!candidate_read(pci, c))
+			continue;
+		failed = !(c->nic.near = local_pus(t, pci, &d));
+		n += !failed;
+		fabric |= c->fabric;
+		infiniband |= c->nic.kind == NIC_VERBS && c->nic.active && !c->roce;
+		fastest = c->speed > fastest ? c->speed : fastest;
+	}
+	for (struct nic_candidate *c = all; c < all + n; c++) {
+		bool is_data = fabric ? c->fabric && !(c->roce && infiniband) : c->speed >= fastest / 4;
+
+		if (is_data && !failed) {
+			found.nic[found.n++] = c->nic;
+			continue;
+		}
+		found.others += c->fabric;
+		hwloc_bitmap_free(c->nic.near);
 	}
 	nic_domains_free(&d);
 	free(all);
-	return rc;
+	if (failed) {
+		free(found.nic);
+		return err_set(e, "out of memory");
+	}
+	qsort(found.nic, found.n, sizeof(*found.nic), by_bus);
+	*out = found;
+	return 0;
 }
 
 void nics_free(struct nics *n)
@@ -341,14 +307,6 @@ void nics_describe_far(const struct nics *n, const char *value, hwloc_const_bitm
 		snprintf(out, size, "%s (%s is near)", nic_label(named), nic_label(near));
 }
 
-static const struct nic *labelled(const struct nics *n, const char *label, size_t len)
-{
-	for (const struct nic *d = n->nic; d < n->nic + n->n; d++)
-		if (strlen(nic_label(d)) == len && !memcmp(nic_label(d), label, len))
-			return d;
-	return NULL;
-}
-
 void nics_describe(hwloc_topology_t topology, const struct nics *n, const char *labels, hwloc_const_bitmap_t pus,
 		   char *out, size_t size)
 {
@@ -356,10 +314,13 @@ void nics_describe(hwloc_topology_t topology, const struct nics *n, const char *
 
 	*out = '\0';
 	for (size_t len; *labels && at < size; labels += len + (labels[len] != '\0')) {
-		const struct nic *d = labelled(n, labels, len = strcspn(labels, ","));
+		const struct nic *d = n->nic, *end = n->nic + n->n;
 		char where[LOCALITY_SIZE] = "";
 
-		if (d)
+		len = strcspn(labels, ",");
+		while (d < end && (strlen(nic_label(d)) != len || memcmp(nic_label(d), labels, len)))
+			d++;
+		if (d < end)
 			locality_describe(topology, d->near, pus, where);
 		at += snprintf(out + at, size - at, "%s%.*s%s", at ? "," : "", (int) len, labels, where);
 	}

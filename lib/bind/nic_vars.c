@@ -388,50 +388,6 @@ static bool user_sets(const struct stack *k, const struct bind_vars *v)
 	return false;
 }
 
-static bool applies(const struct nic_row *w, const struct nic_share *s)
-{
-	const struct bind_request *r = s->ask->request;
-
-	return w->rails >> r->nic & 1 && w->strict != (r->strict ? NOT_STRICT : STRICT) && (!w->when || w->when(s));
-}
-
-static int export_row(const struct nic_row *w, const struct nic_share *s, const struct bind_vars *v, struct err *e)
-{
-	struct buf b = {0};
-
-	if (!applies(w, s))
-		return 0;
-	if (w->value)
-		w->value(s, &b);
-	else
-		buf_puts(&b, w->text);
-	if (b.failed) {
-		buf_free(&b);
-		return err_set(e, "out of memory");
-	}
-	if (b.len)
-		v->set(v->env, w->variable, b.data);
-	buf_free(&b);
-	return 0;
-}
-
-static int export_stack(const struct stack *k, const struct nic_share *s, const struct bind_vars *v, struct err *e)
-{
-	for (size_t i = 0; i < COUNT(k->rows) && k->rows[i].variable; i++)
-		if (export_row(&k->rows[i], s, v, e))
-			return -1;
-	return 0;
-}
-
-static void append_labels(const struct nic_share *s, struct buf *names)
-{
-	unsigned i;
-
-	hwloc_bitmap_foreach_begin(i, s->rails)
-		buf_printf(names, "%s%s", names->len ? "," : "", nic_label(&s->ask->nics->nic[i]));
-	hwloc_bitmap_foreach_end();
-}
-
 /* The stacks whose variables were set before: a stack may serve several kinds. */
 struct nic_user_sets {
 	bool stack[COUNT(stacks)];
@@ -440,19 +396,40 @@ struct nic_user_sets {
 static int export_kind(const struct nic_share *s, const struct nic_user_sets *users, const struct bind_vars *v,
 	struct buf *names, struct err *e)
 {
-	bool chosen_by_user = false;
+	const struct bind_request *r = s->ask->request;
+	bool chosen_by_user = false, failed = false;
+	unsigned rail;
 
 	for (size_t i = 0; i < COUNT(stacks); i++) {
+		const struct nic_row *end = stacks[i].rows + COUNT(stacks[i].rows);
+
 		if (!(stacks[i].kinds >> s->kind & 1))
 			continue;
-		if (users->stack[i])
+		if (users->stack[i]) {
 			chosen_by_user |= stacks[i].chooses;
-		else if (export_stack(&stacks[i], s, v, e))
-			return -1;
+			continue;
+		}
+		for (const struct nic_row *w = stacks[i].rows; w < end && w->variable && !failed; w++) {
+			struct buf b = {0};
+
+			if (!(w->rails >> r->nic & 1) || w->strict == (r->strict ? NOT_STRICT : STRICT) ||
+			    (w->when && !w->when(s)))
+				continue;
+			if (w->value)
+				w->value(s, &b);
+			else
+				buf_puts(&b, w->text);
+			failed = b.failed;
+			if (b.len && !failed)
+				v->set(v->env, w->variable, b.data);
+			buf_free(&b);
+		}
 	}
-	if (!chosen_by_user)
-		append_labels(s, names);
-	return names->failed ? err_set(e, "out of memory") : 0;
+	hwloc_bitmap_foreach_begin(rail, s->rails)
+		if (!chosen_by_user && !failed)
+			buf_printf(names, "%s%s", names->len ? "," : "", nic_label(device(s, rail)));
+	hwloc_bitmap_foreach_end();
+	return failed || names->failed ? err_set(e, "out of memory") : 0;
 }
 
 static bool in_several_subnets(const struct nics *n, enum nic_kind kind)
@@ -469,33 +446,27 @@ static bool in_several_subnets(const struct nics *n, enum nic_kind kind)
 	return false;
 }
 
-static int export_kinds(struct nic_share *s, int *chosen, const struct bind_vars *v, struct buf *names, struct err *e)
-{
-	unsigned active[NIC_KINDS] = {0};
-	struct nic_user_sets users;
-
-	for (unsigned i = 0; i < s->ask->nics->n; i++)
-		active[s->ask->nics->nic[i].kind] += s->ask->nics->nic[i].active;
-	for (size_t i = 0; i < COUNT(stacks); i++)
-		users.stack[i] = user_sets(&stacks[i], v);
-	for (s->kind = 0; s->kind < NIC_KINDS; s->kind++) {
-		s->active = active[s->kind];
-		if (!s->active || in_several_subnets(s->ask->nics, s->kind))
-			continue;
-		if (nics_choose(s->ask, s->kind, chosen, e) || nics_rails(s->ask, s->kind, chosen, s->rails, e))
-			return -1;
-		if (!hwloc_bitmap_iszero(s->rails) && export_kind(s, &users, v, names, e))
-			return -1;
-	}
-	return 0;
-}
-
 int nics_export(const struct nic_request *a, const struct bind_vars *v, struct buf *names, struct err *e)
 {
 	int *chosen = calloc(a->nlocal, sizeof(*chosen));
 	struct nic_share s = { .ask = a, .chosen = chosen, .rails = hwloc_bitmap_alloc() };
-	int rc = chosen && s.rails ? export_kinds(&s, chosen, v, names, e) : err_set(e, "out of memory");
+	int rc = chosen && s.rails ? 0 : err_set(e, "out of memory");
+	unsigned active[NIC_KINDS] = {0};
+	struct nic_user_sets users;
 
+	for (unsigned i = 0; i < a->nics->n; i++)
+		active[a->nics->nic[i].kind] += a->nics->nic[i].active;
+	for (size_t i = 0; i < COUNT(stacks); i++)
+		users.stack[i] = user_sets(&stacks[i], v);
+	for (s.kind = 0; !rc && s.kind < NIC_KINDS; s.kind++) {
+		s.active = active[s.kind];
+		if (!s.active || in_several_subnets(a->nics, s.kind))
+			continue;
+		if (nics_choose(a, s.kind, chosen, e) || nics_rails(a, s.kind, chosen, s.rails, e))
+			rc = -1;
+		else if (!hwloc_bitmap_iszero(s.rails))
+			rc = export_kind(&s, &users, v, names, e);
+	}
 	hwloc_bitmap_free(s.rails);
 	free(chosen);
 	return rc;

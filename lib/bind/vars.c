@@ -151,45 +151,33 @@ static bool file_has(const char *file, const char *word, unsigned long *number)
 	return found;
 }
 
-static int has_thp(struct err *e)
-{
-	if (file_has(THP, "[always]", NULL) || file_has(THP, "[madvise]", NULL))
-		return 0;
-	return err_set(e, "--topo-hugepages=thp is not applied: transparent huge pages are disabled (" THP ")");
-}
-
-static int has_pool(struct err *e)
+/* Has a pool pages that are free and not reserved, or may pages be allocated beyond it? */
+static bool pool_has_room(const char *const (*facts)[2])
 {
 	unsigned long free_pages = 0, reserved = 0, beyond = 0;
 
-	file_has(POOL, "HugePages_Free:", &free_pages);
-	file_has(POOL, "HugePages_Rsvd:", &reserved);
-	file_has(BEYOND_POOL, "", &beyond);
-	if (free_pages > reserved || beyond)
-		return 0;
-	return err_set(e,
-	       "--topo-hugepages=hugetlb is not applied: no huge pages are free (HugePages_Free in " POOL ")");
-}
-
-static int has_pool_1g(struct err *e)
-{
-	unsigned long free_pages = 0, reserved = 0, beyond = 0;
-
-	file_has(POOL_1G "free_hugepages", "", &free_pages);
-	file_has(POOL_1G "resv_hugepages", "", &reserved);
-	file_has(POOL_1G "nr_overcommit_hugepages", "", &beyond);
-	if (free_pages > reserved || beyond)
-		return 0;
-	return err_set(e, "--topo-hugepages=1G is not applied: no huge pages of 1 GiB are free (" POOL_1G ")");
+	file_has(facts[0][0], facts[0][1], &free_pages);
+	file_has(facts[1][0], facts[1][1], &reserved);
+	file_has(facts[2][0], facts[2][1], &beyond);
+	return free_pages > reserved || beyond;
 }
 
 int huge_tunables(enum bind_huge huge, const char *now, char *out, size_t size, struct err *e)
 {
 	static const struct {
-		int (*has)(struct err *e);
 		const char *value;	/* of the tunable: a kind, or the size of a page */
-	} kinds[] = { [HUGE_THP] = { has_thp, "1" }, [HUGE_TLB] = { has_pool, "2" },
-		      [HUGE_1G] = { has_pool_1g, "1073741824" } };
+		const char *pool[3][2];	/* file and word before the number: free, reserved, allowed beyond the pool */
+		const char *lacks;
+	} kinds[] = {
+		[HUGE_THP] = { "1", { { NULL } }, "--topo-hugepages=thp is not applied: transparent huge pages are "
+			"disabled (" THP ")" },
+		[HUGE_TLB] = { "2", { { POOL, "HugePages_Free:" }, { POOL, "HugePages_Rsvd:" }, { BEYOND_POOL, "" } },
+			"--topo-hugepages=hugetlb is not applied: no huge pages are free (HugePages_Free in "
+			POOL ")" },
+		[HUGE_1G] = { "1073741824", { { POOL_1G "free_hugepages", "" }, { POOL_1G "resv_hugepages", "" },
+					      { POOL_1G "nr_overcommit_hugepages", "" } },
+			"--topo-hugepages=1G is not applied: no huge pages of 1 GiB are free (" POOL_1G ")" },
+	};
 	const char *old = now ? now : "";
 
 	if (strstr(old, TUNABLE "=")) {
@@ -199,8 +187,9 @@ int huge_tunables(enum bind_huge huge, const char *now, char *out, size_t size, 
 		memmove(out, old, strlen(old) + 1);
 		return 0;
 	}
-	if (kinds[huge].has(e))
-		return -1;
+	if (huge == HUGE_THP ? !file_has(THP, "[always]", NULL) && !file_has(THP, "[madvise]", NULL) :
+	    !pool_has_room(kinds[huge].pool))
+		return err_set(e, "%s", kinds[huge].lacks);
 	if (strlen(old) + sizeof(":" TUNABLE "=") + strlen(kinds[huge].value) > size)
 		return err_set(e, "--topo-hugepages is not applied: " HUGE_VARIABLE " is too long to append to");
 	snprintf(out, size, "%s%s" TUNABLE "=%s", old, *old ? ":" : "", kinds[huge].value);
