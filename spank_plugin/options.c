@@ -174,22 +174,6 @@ static const char *variable_of(size_t which, char name[static VARIABLE_SIZE])
 	return name;
 }
 
-static bool is_repeated(int which, const char *value)
-{
-	char name[VARIABLE_SIZE];
-	const char *set = getenv(variable_of(which, name));
-	bool is = component && !given[which].repeated && set && value && !strcmp(set, value);
-
-	given[which].repeated |= is;
-	return is;
-}
-
-static void keep_given(int which, const char *value)
-{
-	free(given[which].value);
-	given[which].value = strdup(value ? value : "(null)");
-}
-
 static bool applies_to_tasks(size_t which)
 {
 	return rows[which].remote == set_bind || rows[which].remote == set_monitor;
@@ -214,25 +198,22 @@ static void warn_task_option(size_t which)
 			    " --het-group=%u", name, sign, value_of(value), component, component);
 }
 
-static void keep_first(size_t which, const char *variable)
-{
-	const char *first = given[which].before;
-
-	free(given[which].value);
-	given[which].value = first ? strdup(first) : NULL;
-	if (first)
-		setenv(variable, first, 1);
-	else
-		unsetenv(variable);
-}
-
 static void component_end(spank_t sp, size_t which)
 {
 	char name[VARIABLE_SIZE];
 	const char *variable = variable_of(which, name) + strlen(ENVIRONMENT);
 
-	if (component && spank_context() == S_CTX_ALLOCATOR && applies_to_tasks(which))
-		keep_first(which, variable);
+	/* What applies to tasks is the first component's. */
+	if (component && spank_context() == S_CTX_ALLOCATOR && applies_to_tasks(which)) {
+		const char *first = given[which].before;
+
+		free(given[which].value);
+		given[which].value = first ? strdup(first) : NULL;
+		if (first)
+			setenv(variable, first, 1);
+		else
+			unsetenv(variable);
+	}
 	if (component && given[which].value)
 		spank_job_control_setenv(sp, variable, given[which].value, 1);
 	else if (component && !given[which].of_user)
@@ -254,26 +235,30 @@ unsigned options_end_component(spank_t sp)
 	return component++;
 }
 
-static int option_store(int which, const char *value, int remote, struct err *e)
-{
-	const char *name = rows[which].name;
-
-	if (rows[which].path)
-		return resolve_path(name, value, rows[which].path, rows[which].size, e);
-	return (remote ? rows[which].remote : rows[which].submit)(name, value, e);
-}
-
 /* A job that has been allocated is never refused: on the node a bad value is logged and ignored. */
 static int option_set(int which, const char *value, int remote)
 {
 	static bool warned[OPTIONS];
+	const char *set, *name = rows[which].name;
+	char variable[VARIABLE_SIZE];
 	struct err e;
+	int rc;
 
-	if (!remote && is_repeated(which, value) && (!(value = given[which].of_user) || rows[which].path))
-		return 0;
-	if (!remote)
-		keep_given(which, value);
-	if (!option_store(which, value_of(value), remote, &e)) {
+	if (!remote) {
+		set = getenv(variable_of(which, variable));
+		if (component && !given[which].repeated && set && value && !strcmp(set, value)) {
+			given[which].repeated = true;
+			if (!(value = given[which].of_user) || rows[which].path)
+				return 0;
+		}
+		free(given[which].value);
+		given[which].value = strdup(value ? value : "(null)");
+	}
+	if (rows[which].path)
+		rc = resolve_path(name, value_of(value), rows[which].path, rows[which].size, &e);
+	else
+		rc = (remote ? rows[which].remote : rows[which].submit)(name, value_of(value), &e);
+	if (!rc) {
 		set_by_user[which] = true;
 		return 0;
 	}

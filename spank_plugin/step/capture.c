@@ -48,32 +48,23 @@ static const struct { const char *name, *value; } monitoring[] = {
 
 enum { MONITORING = sizeof(monitoring) / sizeof(*monitoring) };
 
-static void unset_preload(spank_t sp)
-{
-	char all[4 * PATH_MAX], ours[2 * PATH_MAX];
-	size_t n;
-
-	if (spank_getenv(sp, PRELOADED, ours, sizeof(ours)) || spank_getenv(sp, "LD_PRELOAD", all, sizeof(all)))
-		return;
-	n = strlen(ours);
-	if (strncmp(all, ours, n))
-		return;
-	if (all[n] == ':')
-		spank_setenv(sp, "LD_PRELOAD", all + n + 1, 1);
-	else if (!all[n])
-		spank_unsetenv(sp, "LD_PRELOAD");
-}
-
 static void unset_inherited(spank_t sp)
 {
-	char prefix[PATH_MAX], file[PATH_MAX];
+	char prefix[PATH_MAX], file[PATH_MAX], all[4 * PATH_MAX], ours[2 * PATH_MAX];
+	size_t n;
 
 	if (spank_getenv(sp, PREFIX, prefix, sizeof(prefix)))
 		return;
 	if (!spank_getenv(sp, MONITORED, file, sizeof(file)) && !strcmp(file, prefix))
 		for (int i = 0; i < MONITORING; i++)
 			spank_unsetenv(sp, monitoring[i].name);
-	unset_preload(sp);
+	if (!spank_getenv(sp, PRELOADED, ours, sizeof(ours)) && !spank_getenv(sp, "LD_PRELOAD", all, sizeof(all)) &&
+	    !strncmp(all, ours, n = strlen(ours))) {
+		if (all[n] == ':')
+			spank_setenv(sp, "LD_PRELOAD", all + n + 1, 1);
+		else if (!all[n])
+			spank_unsetenv(sp, "LD_PRELOAD");
+	}
 	spank_unsetenv(sp, PREFIX);
 	spank_unsetenv(sp, PRELOADED);
 }
@@ -133,11 +124,6 @@ static void name_directory(char *out, size_t size)
 	snprintf(out, size, "%s.%u", options.capture, step.job);
 }
 
-static bool is_record(const char *name)
-{
-	return !strncmp(name, "rank.", 5);
-}
-
 /* Remove the ranks' records, also those of an earlier run of a requeued job. Other files stay. */
 static void remove_records(int fd)
 {
@@ -145,7 +131,7 @@ static void remove_records(int fd)
 	struct dirent *d;
 
 	while (dir && (d = readdir(dir)))
-		if (is_record(d->d_name))
+		if (!strncmp(d->d_name, "rank.", 5))
 			unlinkat(fd, d->d_name, 0);
 	if (dir)
 		closedir(dir);
@@ -177,16 +163,6 @@ struct merge {
 	struct buf output;
 };
 
-static void exec_merge(const struct merge *m)
-{
-	const char *command = step.settings.topiary_command;
-	/* `topiary matrix -o` needs no settings, and the user may not be able to read topiary.conf. */
-	char *env[] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TOPIARY_CONF=/dev/null", NULL };
-
-	execle(command, command, "matrix", "-o", options.capture, m->directory, NULL, env);
-	dprintf(STDERR_FILENO, "%s: %s\n", command, strerror(errno));
-}
-
 /* All except synchronous faults: Slurm sends the signals that end the script to all processes of the step. */
 static void block_signals(void)
 {
@@ -201,6 +177,11 @@ static void block_signals(void)
 
 static int merge_child(int fd, void *arg)
 {
+	const char *command = step.settings.topiary_command;
+	const struct merge *m = arg;
+	/* `topiary matrix -o` needs no settings, and the user may not be able to read topiary.conf. */
+	char *env[] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TOPIARY_CONF=/dev/null", NULL };
+
 	if (dup2(fd, STDERR_FILENO) < 0)
 		return 127;
 	if (setrlimit(RLIMIT_AS, &(struct rlimit){ MAX_MEMORY, MAX_MEMORY })) {
@@ -209,46 +190,36 @@ static int merge_child(int fd, void *arg)
 	}
 	close_range(STDERR_FILENO + 1, ~0U, 0);
 	block_signals();
-	exec_merge(arg);
+	execle(command, command, "matrix", "-o", options.capture, m->directory, NULL, env);
+	dprintf(STDERR_FILENO, "%s: %s\n", command, strerror(errno));
 	return 127;
-}
-
-/* Run the command; its warnings are in m->output. 0, or -1 with its error. */
-static int run_merge(struct merge *m, struct err *e)
-{
-	struct buf *w = &m->output;
-	int rc = child_run(merge_child, m, step.settings.map_timeout, MAX_OUTPUT, w, e);
-
-	while (w->len && w->data[w->len - 1] == '\n')
-		w->data[--w->len] = '\0';
-	if (rc > 0)
-		err_set(e, "%s", w->len ? w->data : "topiary matrix failed without a message");
-	return rc ? -1 : 0;
-}
-
-/*
- * What ranks could not write is an empty or a missing record, which does not show why. A file system without a limit
- * has 0 blocks.
- */
-static bool is_full(int fd)
-{
-	struct statvfs s;
-
-	return fd >= 0 && fstatvfs(fd, &s) == 0 && s.f_blocks && !s.f_bavail;
 }
 
 /* The user may have removed or replaced the directory: then there is nothing to merge. */
 static void merge_records(void)
 {
 	struct merge m = {0};
+	struct buf *w = &m.output;		/* the command's warnings, or its error */
+	struct statvfs s;
 	struct err e;
-	int fd, rc;
+	int fd, rc = -1;
 
 	name_directory(m.directory, sizeof(m.directory));
 	fd = user_open_directory(&step.user, m.directory, &e);
-	if ((rc = fd < 0 || run_merge(&m, &e)))
+	if (fd >= 0)
+		rc = child_run(merge_child, &m, step.settings.map_timeout, MAX_OUTPUT, w, &e);
+	while (w->len && w->data[w->len - 1] == '\n')
+		w->data[--w->len] = '\0';
+	if (rc > 0)
+		err_set(&e, "%s", w->len ? w->data : "topiary matrix failed without a message");
+	/*
+	 * What ranks could not write is an empty or a missing record, which does not show why. A file system without a
+	 * limit has 0 blocks.
+	 */
+	if (rc)
 		err_within(&e, "job %u: %.200s was not written%s", step.job, options.capture,
-			   is_full(fd) ? ", its file system is full" : "");
+			   fd >= 0 && !fstatvfs(fd, &s) && s.f_blocks && !s.f_bavail ?
+			   ", its file system is full" : "");
 	else if (m.output.len)
 		err_set(&e, "job %u: %s", step.job, m.output.data);
 	if (rc || m.output.len)

@@ -68,42 +68,28 @@ int run_dir_open(const char *path, struct err *e)
 	return err_set(e, "%s: must be owned by root and writable by root only", path);
 }
 
-static int remove_tree(int at, const char *name, unsigned depth, unsigned *left);
-
-/* A user's tmpfs; processes that still use it keep it until they end. */
-static void tmpfs_unmount(int dir, const char *name)
-{
-	char path[NAME_MAX + 32];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dir, name);
-	umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
-}
-
-static int remove_entry(int dir, const char *name, unsigned depth, unsigned *left)
-{
-	if (!strcmp(name, ".") || !strcmp(name, ".."))
-		return 0;
-	if (!*left)
-		return -1;
-	--*left;
-	if (!unlinkat(dir, name, 0) || errno == ENOENT)
-		return 0;
-	if (!depth)
-		tmpfs_unmount(dir, name);
-	return depth < MAX_DEPTH ? remove_tree(dir, name, depth + 1, left) : -1;
-}
-
 /* left: how many entries it may still remove. */
 static int remove_tree(int at, const char *name, unsigned depth, unsigned *left)
 {
 	int fd = open_beneath(at, name), rc = 0;
 	DIR *dir = run_dir_list(fd);
+	char path[NAME_MAX + 32];
 	struct dirent *d;
 
 	if (!dir)
 		return -1;
-	while ((d = readdir(dir)) && *left)
-		rc |= remove_entry(fd, d->d_name, depth, left);
+	while ((d = readdir(dir)) && *left) {
+		if (!strcmp(d->d_name, ".") || !strcmp(d->d_name, ".."))
+			continue;
+		--*left;
+		if (!unlinkat(fd, d->d_name, 0) || errno == ENOENT)
+			continue;
+		/* A user's tmpfs; processes that still use it keep it until they end. */
+		snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", fd, d->d_name);
+		if (!depth)
+			umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
+		rc |= depth < MAX_DEPTH ? remove_tree(fd, d->d_name, depth + 1, left) : -1;
+	}
 	closedir(dir);
 	return unlinkat(at, name, AT_REMOVEDIR) || rc ? -1 : 0;
 }
@@ -124,16 +110,11 @@ static int fail_new(int fd, const char *name, struct err *e)
 	return -1;
 }
 
-static int is_leftover(int fd)
-{
-	return flock(fd, LOCK_EX | LOCK_NB) == 0;
-}
-
 static int remove_leftover(int root, const char *name, unsigned *left)
 {
 	int fd = open_beneath(root, name), rc = -1;
 
-	if (fd >= 0 && is_leftover(fd))
+	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
 		rc = remove_tree(root, name, 0, left);
 	if (fd >= 0)
 		close(fd);
@@ -199,24 +180,19 @@ int run_dir_mount_user(const char *path, uid_t uid, gid_t gid, struct err *e)
 	       err_set(e, "%s: %s", path, strerror(errno)) : 0;
 }
 
-static bool had_lock(int root, const char *name)
-{
-	struct stat st;
-
-	return !fstatat(root, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode) &&
-	       ((st.st_mode & 0777) != NEW || st.st_ctime + YOUNG < time(NULL));
-}
-
 void run_dir_sweep(int root)
 {
 	DIR *dir = run_dir_list(openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	unsigned seen = 0, left = MAX_ENTRIES;
 	struct dirent *d;
+	struct stat st;
 
 	if (!dir)
 		return;
 	while (seen < MAX_SWEPT && left && (d = readdir(dir))) {
-		if (!isdigit((unsigned char) d->d_name[0]) || !had_lock(root, d->d_name))
+		/* One that is new may not be locked yet. */
+		if (!isdigit((unsigned char) d->d_name[0]) || fstatat(root, d->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
+		    !S_ISDIR(st.st_mode) || ((st.st_mode & 0777) == NEW && st.st_ctime + YOUNG >= time(NULL)))
 			continue;
 		remove_leftover(root, d->d_name, &left);
 		seen++;
