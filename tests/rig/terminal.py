@@ -12,6 +12,7 @@ import sys
 import termios
 import time
 
+from rig.processes import patience
 from rig.shown import number
 
 sys.path.append("/usr/lib/python3/dist-packages")   # Debian's pyte, where python3 is not Debian's
@@ -61,7 +62,7 @@ class Terminal:
 
     def wait(self, condition, seconds=30, quiet=0.05):
         """Until the condition holds, and nothing more comes for a moment, as a picture comes in parts; its value."""
-        until = time.monotonic() + seconds
+        until = time.monotonic() + patience(seconds)
         while not (found := condition()) or quiet and select.select([self.master], [], [], quiet)[0]:
             assert (self.read() or found) and time.monotonic() < until, "\n".join(self.display)
         return found
@@ -71,10 +72,10 @@ class Terminal:
 
     def end(self, seconds=30):
         """The exit status, and all that was written."""
-        until = time.monotonic() + seconds
+        until = time.monotonic() + patience(seconds)
         while self.read() and time.monotonic() < until:
             pass
-        return self.process.wait(seconds), self.bytes.decode(errors="replace")
+        return self.process.wait(patience(seconds)), self.bytes.decode(errors="replace")
 
     def close(self):
         self.process.kill()

@@ -3,17 +3,13 @@
 """What people see of a registry: the topiary command's tables, its JSON, its completion, and that the man page tells
 all of it."""
 import collections
-import fcntl
 import itertools
 import json
 import os
-import pty
 import re
 import shutil
 import socket
-import struct
 import subprocess
-import termios
 import time
 import xml.etree.ElementTree as ElementTree
 from datetime import datetime
@@ -23,6 +19,7 @@ import pytest
 from registry_rig import BUILD, ROOT, SMALL, machine, run
 from rig.cluster import as_user
 from rig.processes import wait_until
+from rig.terminal import Terminal
 
 LESS = "Package:2 [NUMANode] L3Cache:2 L2Cache:3 Core:1 PU:2"
 WIDE = "Package:4 [NUMANode] Core:16 PU:1"
@@ -80,22 +77,11 @@ def cluster(registry):
 
 def at_terminal(command, columns, **env):
     """What a command writes to a terminal of that width."""
-    try:
-        master, slave = pty.openpty()
-    except OSError as error:
-        pytest.skip(f"no terminals here: {error}")
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    child = subprocess.Popen(command, stdout=slave, env={**os.environ, **env})
-    os.close(slave)
-    text = b""
-    try:
-        while chunk := os.read(master, 65536):
-            text += chunk
-    except OSError:  # how a terminal ends
-        pass
-    os.close(master)
-    assert child.wait(timeout=60) == 0
-    return text.decode().replace("\r\n", "\n")
+    terminal = Terminal(*map(str, command), columns=columns, **env)
+    status, text = terminal.end()
+    terminal.close()
+    assert status == 0
+    return text.replace("\r\n", "\n")
 
 
 # --- nodes and shapes

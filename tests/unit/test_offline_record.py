@@ -10,7 +10,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -215,10 +214,7 @@ def ticks_of(tmp_path):
 
 
 def wait_for_ticks(tmp_path, n):
-    until = time.monotonic() + 30
-    while ticks_of(tmp_path) < n and time.monotonic() < until:
-        time.sleep(0.05)
-    assert ticks_of(tmp_path) >= n
+    assert wait_until(lambda: ticks_of(tmp_path) >= n, 30)
 
 
 def test_recorder_that_is_killed_leaves_the_command_and_what_was_recorded(tmp_path):
