@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """What a step gets on machines of which slurm.conf or hwloc says less, or other, than usual."""
-import json
 import re
 import subprocess
 
 import pytest
 from rig import Cluster
-from rig.ask import expand, ring
+from rig.ask import expand, reports, ring
 from rig.processes import wait_until
 
 
@@ -51,15 +50,8 @@ def cluster(whole):
     whole.assert_at_rest()
 
 
-def told(output):
-    """The report by rank, and all other lines."""
-    lines = [line for line in output.split("\n") if line]
-    tasks = {task["rank"]: task for task in map(json.loads, (line for line in lines if line.startswith("{")))}
-    return [task for _, task in sorted(tasks.items())], [line for line in lines if not line.startswith("{")]
-
-
 def report(cluster, *options):
-    return told(cluster.command(["srun", "-Q", "--topo-report=json", *options, "true"], user="nobody").stderr)
+    return reports(cluster.command(["srun", "-Q", "--topo-report=json", *options, "true"], user="nobody").stderr)
 
 
 @pytest.mark.parametrize("cores, kept", [("-n4", True), ("-n2", False)])
@@ -81,7 +73,7 @@ def test_map_uses_all_cores_where_slurm_hides_threads(cluster, node, ranks, opti
     matrix.write_text(ring(ranks))
     output = cluster.output("srun --topo-report=json python3 -c pass -m mod", "-w", node, f"-n{ranks}",
                             f"--topo-matrix={matrix}", *options.split())
-    tasks, said = told(output)
+    tasks, said = reports(output)
     assert len(tasks) == ranks, output
     assert not [line for line in said if "not bound" in line or "no rank file" in line], said
     cpus = [expand(task["cpus_os"]) for task in tasks]

@@ -2,7 +2,6 @@
 # Copyright (C) 2026 The Topiary authors
 """What a task gets on its node: CPUs, memory policy, threads, large pages; and the report of it. Each under a Slurm
 that binds and one that does not."""
-import json
 import re
 import shutil
 import subprocess
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from rig import Cluster
-from rig.ask import advised, expand
+from rig.ask import advised, expand, reports
 from rig.cluster import SLURM_RELEASE
 from rig.node import configured
 from rig.paths import BUILD, ROOT
@@ -69,9 +68,8 @@ def step(cluster, *options, script="true", check=True):
 
 def told(cluster, *options, script="true"):
     """The report, by rank."""
-    lines = [line for line in step(cluster, "--topo-report=json", *options, script=script).stderr.split("\n")
-             if line.startswith("{")]
-    return {task["rank"]: task for task in map(json.loads, lines)}
+    tasks, _ = reports(step(cluster, "--topo-report=json", *options, script=script).stderr)
+    return {task["rank"]: task for task in tasks}
 
 
 def masks(cluster, *options):
@@ -103,7 +101,7 @@ def test_remaining_cores_are_shared(cluster):
     has."""
     output = cluster.output("srun --topo-report=json --topo-omp=auto --topo-place=mem true", "-w", "cn1", "-n4",
                             "--exclusive")
-    tasks = [json.loads(line) for line in output.split("\n") if line.startswith("{")]
+    tasks, _ = reports(output)
     assert len(tasks) == 4
     assert all(len(expand(task["cpus_os"])) == int(task["threads"]) for task in tasks)
 
@@ -220,8 +218,7 @@ def test_a_step_within_a_step_is_placed_anew(cluster):
                                "srun -n2 -c2 --overlap --topo-omp=auto --topo-place=compact --topo-report=json true'",
                                "-w", "cn1", "-n2", "-c4")
     assert "OMP_NUM_THREADS=4" in output
-    assert (sorted(json.loads(line)["threads"] for line in output.split("\n") if line.startswith("{"))
-            == ["2", "2"]), output
+    assert [task["threads"] for task in reports(output)[0]] == ["2", "2"], output
 
 
 def test_report_equals_the_kernels_state(cluster):
@@ -294,7 +291,7 @@ def test_batch_script_is_left_alone(cluster):
     before, _, rest = output.partition("\n\n")
     assert before.strip() == plain.strip()
     # Its steps have what the job asked for.
-    assert [json.loads(line)["threads"] for line in rest.split("\n") if line.startswith("{")] == ["1"] * 4
+    assert [task["threads"] for task in reports(rest)[0]] == ["1"] * 4
 
 
 @ONE_BINDING

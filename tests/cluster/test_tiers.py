@@ -7,7 +7,7 @@ import re
 
 import pytest
 from rig import Cluster
-from rig.ask import cores_of, wait_running
+from rig.ask import cores_of, reports, wait_running
 from rig.made_machines import made_machine
 from rig.node import configured
 
@@ -32,9 +32,8 @@ def cluster(whole):
 def step(cluster, *options):
     """The memory policy of each task, by rank, and the lines about what was not applied."""
     done = cluster.command(["srun", "-Q", "--topo-report=json", *options, "true"], user="nobody")
-    lines = [line for line in done.stderr.split("\n") if line]
-    tasks = {task["rank"]: task["memory"] for task in map(json.loads, (ln for ln in lines if ln.startswith("{")))}
-    return [memory for _, memory in sorted(tasks.items())], [line for line in lines if not line.startswith("{")]
+    tasks, lines = reports(done.stderr)
+    return [task["memory"] for task in tasks], lines
 
 
 @pytest.mark.parametrize("options, wanted", [
@@ -101,8 +100,7 @@ def test_a_kind_that_no_node_has_enough_of_is_refused(cluster, node, path):
 
 def test_no_task_has_cores_of_two_kinds(cluster):
     _, _, output = cluster.job("srun --topo-place=mem --topo-report=json true", "-w", "cn6", "-n3", "--exclusive")
-    tasks = [json.loads(line) for line in output.split("\n") if line.startswith("{")]
-    assert [task["cpus_os"] for task in sorted(tasks, key=lambda task: task["rank"])] == ["0-3", "4-7", "8-15"], output
+    assert [task["cpus_os"] for task in reports(output)[0]] == ["0-3", "4-7", "8-15"], output
 
 
 # The mode and the first 64 NUMA nodes of the policy, by libc's syscall(2): get_mempolicy is 239 on x86-64.

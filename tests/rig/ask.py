@@ -71,6 +71,13 @@ def given_too_often(cluster, times=1):
     return {core: numbers for core, numbers in owners.items() if len(numbers) > times}
 
 
+def reports(text):
+    """Of --topo-report=json: what it says of each task, by rank, and the other lines."""
+    lines = [line for line in text.split("\n") if line]
+    tasks = sorted((json.loads(line) for line in lines if line.startswith("{")), key=lambda task: task["rank"])
+    return tasks, [line for line in lines if not line.startswith("{")]
+
+
 def hwloc_cpus(xml, objects):
     """OS indices of the CPUs below some objects of a topology, as hwloc's own hwloc-calc tells them."""
     told = subprocess.run(["hwloc-calc", "-i", str(xml), "--po", "-I", "PU", *objects], capture_output=True,
