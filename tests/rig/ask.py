@@ -3,11 +3,11 @@
 """What tests ask of Slurm and of hwloc's own tools, and the matrices that they hand in."""
 import json
 import re
-import subprocess
 import tempfile
 from pathlib import Path
 
 from .cluster import RigError
+from .command import run
 from .processes import patience, wait_until
 
 
@@ -80,8 +80,7 @@ def reports(text):
 
 def hwloc_cpus(xml, objects):
     """OS indices of the CPUs below some objects of a topology, as hwloc's own hwloc-calc tells them."""
-    told = subprocess.run(["hwloc-calc", "-i", str(xml), "--po", "-I", "PU", *objects], capture_output=True,
-                          text=True, check=True)
+    told = run("hwloc-calc", "-i", xml, "--po", "-I", "PU", *objects, status=0)
     return sorted(int(i) for i in told.stdout.strip().split(","))
 
 

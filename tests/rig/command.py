@@ -3,7 +3,7 @@
 """Commands as people run them: their output as text, and how they end."""
 import subprocess
 
-from rig.paths import BUILD
+from .paths import BUILD
 
 
 def run(*words, status=None, timeout=120, **how):

@@ -11,6 +11,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .command import run
 from .paths import CACHE
 from .processes import descendants, start_time
 
@@ -38,8 +39,7 @@ class Mpi:
     def build(self, source, program, fortran=False):
         libs = [*(self.fortran if fortran else []), *self.libs]
         subprocess.run([str(w) for w in ["gcc", "-w", *self.headers, "-o", program, source, *libs]], check=True)
-        if "not found" in subprocess.run(["ldd", program], env={**os.environ, **self.env}, capture_output=True,
-                                         text=True, check=False).stdout:
+        if "not found" in run("ldd", program, env={**os.environ, **self.env}).stdout:
             raise Missing(f"{self.name}: libraries are missing here")
         return program
 
@@ -109,15 +109,13 @@ def hydra(home):
 
 def open_mpi_release():
     """Of this machine's: 4 in Debian 12, 5 in Debian 13."""
-    told = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=True).stdout
-    return int(re.search(r"Open MPI\) (\d+)\.", told).group(1))
+    return int(re.search(r"Open MPI\) (\d+)\.", run("mpirun", "--version", status=0).stdout).group(1))
 
 
 def openmpi():
     if not shutil.which("mpicc"):
         raise Missing("openmpi: no mpicc here")
-    told = [subprocess.run(["mpicc", f"--showme:{what}"], capture_output=True, text=True, check=True).stdout.split()
-            for what in ("compile", "link")]
+    told = [run("mpicc", f"--showme:{what}", status=0).stdout.split() for what in ("compile", "link")]
     return Mpi("openmpi-5" if open_mpi_release() >= 5 else "openmpi", ["mpirun"], *told,
                {**OPEN_MPI, "OMPI_MCA_btl": "self,vader"}, ["-lmpi_mpifh"], "openmpi")
 
