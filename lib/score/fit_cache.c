@@ -140,16 +140,6 @@ static size_t fit_bytes(const struct node_fit *f)
 	return bytes;
 }
 
-static void fit_link(struct fit_table *t, struct node_fit *f)
-{
-	struct node_fit **slot = &t->slots[f->hash & (t->nslots - 1)];
-
-	f->next = *slot;
-	*slot = f;
-	t->used++;
-	t->bytes += fit_bytes(f);
-}
-
 static void fit_free(struct node_fit *f)
 {
 	for (struct choice_entry *e = f->choices, *next; e; e = next) {
@@ -189,58 +179,41 @@ static struct node_fit *fit_new(const struct key *k, uint64_t hash, const uint64
 	return f;
 }
 
-/* Finds an entry in `older`, or computes it. */
-static struct node_fit *fit_find(struct fit_cache *c, const struct key *k, uint64_t hash, const uint64_t *free_cores,
-				 unsigned words, const struct score_need *need)
-{
-	struct node_fit **at = entry_find(&c->older, k, hash, free_cores, words, need->limits), *f;
-
-	if (at) {
-		f = *at;
-		*at = f->next;
-		c->older.used--;
-		c->older.bytes -= fit_bytes(f);
-		return f;
-	}
-	if (!c->left.costs) {
-		c->refused = true;
-		return NULL;
-	}
-	if ((f = fit_new(k, hash, free_cores, words, need)))
-		c->left.costs--;
-	else
-		c->failed = true;
-	return f;
-}
-
 static struct node_fit *fit_get(struct fit_cache *c, const struct shape *shape, const uint64_t *free_cores,
 				const struct score_need *need, bool table)
 {
 	struct key k = key_of(shape, need, table);
 	unsigned words = core_set_words(shape->cores);
 	uint64_t hash = hash_of(&k, free_cores, words, need->limits);
-	struct node_fit **at = entry_find(&c->recent, &k, hash, free_cores, words, need->limits), *f;
+	struct fit_table *recent = &c->recent, *older = &c->older;
+	struct node_fit **at = entry_find(recent, &k, hash, free_cores, words, need->limits), **slot, *f;
 
 	if (at)
 		return *at;
-	if (slots_grow(&c->recent)) {
+	if (slots_grow(recent)) {
 		c->failed = true;
 		return NULL;
 	}
-	if ((f = fit_find(c, &k, hash, free_cores, words, need)))
-		fit_link(&c->recent, f);
+	if ((at = entry_find(older, &k, hash, free_cores, words, need->limits))) {
+		f = *at;
+		*at = f->next;
+		older->used--;
+		older->bytes -= fit_bytes(f);
+	} else if (!c->left.costs) {
+		c->refused = true;
+		return NULL;
+	} else if ((f = fit_new(&k, hash, free_cores, words, need))) {
+		c->left.costs--;
+	} else {
+		c->failed = true;
+		return NULL;
+	}
+	slot = &recent->slots[hash & (recent->nslots - 1)];
+	f->next = *slot;
+	*slot = f;
+	recent->used++;
+	recent->bytes += fit_bytes(f);
 	return f;
-}
-
-static const struct score_cost *entry_cost(const struct node_fit *f, unsigned cores)
-{
-	return f->table ? score_table_cost(f->table, cores) : f->fits ? &f->cost : NULL;
-}
-
-/* A table has no requirement: this cost of it, or NULL. */
-static const struct score_cost *cost_required(const struct score_cost *cost, const struct score_need *need)
-{
-	return cost && need->fit == FIT_REQUIRE && score_count(cost, SCORE_BEYOND, LEVEL_NODE) ? NULL : cost;
 }
 
 /* Whether the memo has the entry that a search would find: one of a table, whatever the number of cores. */
@@ -300,9 +273,11 @@ const struct score_cost *fit_cost_on(struct fit_cache *c, const struct shape *sh
 		memo_set(c, free_cores, f, m);
 		answers = m->fit;
 	}
-	cost = answers ? memo_cost(c, m, need) : entry_cost(f, need->cores);
-	if (table)
-		cost = cost_required(cost, need);
+	cost = answers ? memo_cost(c, m, need) : f->table ? score_table_cost(f->table, need->cores) :
+	       f->fits ? &f->cost : NULL;
+	/* A table has no requirement. */
+	if (table && cost && need->fit == FIT_REQUIRE && score_count(cost, SCORE_BEYOND, LEVEL_NODE))
+		return NULL;
 	if (cost)
 		*fit = f;
 	return cost;
@@ -337,26 +312,13 @@ const struct score_cost *fit_cost_of_kind(struct fit_cache *c, const struct shap
 	return best ? best : fit_cost_on(c, shape, free_cores, need, m, fit);
 }
 
-/* If a cost of a table keeps within one domain, it is also the least cost of FIT_REQUIRE, with the same cores. */
-static struct choice_entry *choice_new(const struct node_fit *f, unsigned cores)
-{
-	struct score_need need = { .cores = cores, .task_cores = f->key.task_cores, .task = f->key.task,
-				   .fit = f->key.fit, .level = f->key.level };
-	struct choice_entry *e = malloc(choice_bytes(f));
-	struct score_cost cost;
-
-	if (!e || score_pick(f->key.shape, f->cores, &need, e->chosen, &cost)) {
-		free(e);
-		return NULL;
-	}
-	e->next = f->choices;
-	e->cores = cores;
-	return e;
-}
-
 const uint64_t *fit_cores(struct fit_cache *c, struct node_fit *fit, unsigned cores)
 {
+	/* If a cost of a table keeps within one domain, it is also the least of FIT_REQUIRE, with the same cores. */
+	struct score_need need = { .cores = cores, .task_cores = fit->key.task_cores, .task = fit->key.task,
+				   .fit = fit->key.fit, .level = fit->key.level };
 	struct choice_entry *e = fit->choices;
+	struct score_cost cost;
 
 	if (!fit->table)
 		return fit->chosen;
@@ -368,10 +330,14 @@ const uint64_t *fit_cores(struct fit_cache *c, struct node_fit *fit, unsigned co
 		c->refused = true;
 		return NULL;
 	}
-	if (!(e = choice_new(fit, cores))) {
+	e = malloc(choice_bytes(fit));
+	if (!e || score_pick(fit->key.shape, fit->cores, &need, e->chosen, &cost)) {
+		free(e);
 		c->failed = true;
 		return NULL;
 	}
+	e->next = fit->choices;
+	e->cores = cores;
 	c->left.choices--;
 	c->recent.bytes += choice_bytes(fit);
 	fit->choices = e;

@@ -105,16 +105,6 @@ static bool has_levels(enum score_row row)
 	return row < SCORE_ROWS && rows[row].first < rows[row].last;
 }
 
-static void write_counts(const struct verdict *v, enum score_row row, struct buf *out)
-{
-	unsigned all = 0;
-
-	for (enum level level = rows[row].first; level <= rows[row].last; level++)
-		all |= score_count(&v->cost, row, level);
-	for (enum level level = rows[row].first; all && level <= rows[row].last; level++)
-		buf_printf(out, "%s%u", level > rows[row].first ? "," : "", score_count(&v->cost, row, level));
-}
-
 /* Of the cores as many nodes as there is room for: the line ends after them. */
 static void write_text(const struct verdict *v, const struct verdict_word *w, struct buf *out)
 {
@@ -139,6 +129,7 @@ static void write_text(const struct verdict *v, const struct verdict_word *w, st
 static void write_value(const struct verdict *v, const struct verdict_word *w, struct buf *out)
 {
 	char path[VERDICT_TEXT];
+	unsigned all = 0;
 
 	switch (w->kind) {
 	case WORD_NUMBER:
@@ -164,7 +155,11 @@ static void write_value(const struct verdict *v, const struct verdict_word *w, s
 			buf_printf(out, "%ux%u", v->tasks, v->task_cores);
 		break;
 	case WORD_COUNTS:
-		write_counts(v, w->row, out);
+		for (enum level level = rows[w->row].first; level <= rows[w->row].last; level++)
+			all |= score_count(&v->cost, w->row, level);
+		for (enum level level = rows[w->row].first; all && level <= rows[w->row].last; level++)
+			buf_printf(out, "%s%u", level > rows[w->row].first ? "," : "",
+				   score_count(&v->cost, w->row, level));
 		break;
 	case WORD_DECIDED:
 		if (*v->beside && v->decided_row >= 0)
@@ -172,19 +167,6 @@ static void write_value(const struct verdict *v, const struct verdict_word *w, s
 				   has_levels(v->decided_row) ? level_name(v->decided_level) : "");
 		break;
 	}
-}
-
-static int read_counts(struct verdict *v, enum score_row row, const char *value)
-{
-	for (enum level level = rows[row].first; level <= rows[row].last; level++) {
-		unsigned count;
-
-		if (number_read(&value, SCORE_MAX_CORES, &count) ||
-		    *value++ != (level < rows[row].last ? ',' : '\0'))
-			return -1;
-		cost_set(&v->cost, row, level, count);
-	}
-	return 0;
 }
 
 static int read_decided(struct verdict *v, const char *value)
@@ -221,6 +203,7 @@ static int read_text(struct verdict *v, const struct verdict_word *w, const char
 static int read_value(struct verdict *v, const struct verdict_word *w, const char *value)
 {
 	char option[32];
+	unsigned count;
 
 	switch (w->kind) {
 	case WORD_NUMBER:
@@ -231,7 +214,13 @@ static int read_value(struct verdict *v, const struct verdict_word *w, const cha
 		return number_read(&value, UINT32_MAX, &v->tasks) || *value++ != 'x' ||
 		       number_read(&value, UINT32_MAX, &v->task_cores) || *value ? -1 : 0;
 	case WORD_COUNTS:
-		return read_counts(v, w->row, value);
+		for (enum level level = rows[w->row].first; level <= rows[w->row].last; level++) {
+			if (number_read(&value, SCORE_MAX_CORES, &count) ||
+			    *value++ != (level < rows[w->row].last ? ',' : '\0'))
+				return -1;
+			cost_set(&v->cost, w->row, level, count);
+		}
+		return 0;
 	case WORD_DECIDED:
 		return read_decided(v, value);
 	default:	/* these have the names of the options */
@@ -240,37 +229,29 @@ static int read_value(struct verdict *v, const struct verdict_word *w, const cha
 	}
 }
 
-static void write_word(const struct verdict *v, const struct verdict_word *w, struct buf *line)
-{
-	size_t from = line->len, value;
-
-	buf_printf(line, " %s=", w->name);
-	value = line->len;
-	write_value(v, w, line);
-	if (line->failed || line->len > value)
-		return;
-	line->len = from;
-	line->data[from] = '\0';
-}
-
 void verdict_write(const struct verdict *v, struct buf *out)
 {
 	struct buf line = {0};
 
 	buf_printf(&line, VERSION " %s", outcome_name(v->outcome));
-	for (size_t i = 0; i < verdict_word_count; i++)
-		write_word(v, &verdict_words[i], &line);
+	for (size_t i = 0; i < verdict_word_count; i++) {
+		size_t from = line.len, value;
+
+		buf_printf(&line, " %s=", verdict_words[i].name);
+		value = line.len;
+		write_value(v, &verdict_words[i], &line);
+		if (line.failed || line.len > value)
+			continue;
+		/* No value: without the word. */
+		line.len = from;
+		line.data[from] = '\0';
+	}
 	buf_puts(&line, " " END);
 	if (line.failed)
 		out->failed = true;
 	else
 		buf_add(out, line.data, line.len);
 	buf_free(&line);
-}
-
-static bool is_mark(const char *word, size_t len)
-{
-	return len > strlen(MARK) && !memcmp(word, MARK, strlen(MARK)) && isdigit((unsigned char) word[strlen(MARK)]);
 }
 
 /*
@@ -281,11 +262,11 @@ static int line_find(const char *comment, size_t *start, size_t *len)
 {
 	const char *mark = NULL;
 	bool cut = false;
-	size_t n, nth = 0;
+	size_t n, nth = 0, m = strlen(MARK);
 
 	for (const char *at = comment ? comment : ""; *(at += strspn(at, BLANKS)); at += n, nth++) {
 		n = strcspn(at, BLANKS);
-		if (is_mark(at, n)) {
+		if (n > m && !memcmp(at, MARK, m) && isdigit((unsigned char) at[m])) {
 			cut = true;
 			mark = at;
 			nth = 0;
@@ -303,17 +284,6 @@ static int line_find(const char *comment, size_t *start, size_t *len)
 int verdict_find(const char *comment, size_t *start, size_t *len)
 {
 	return line_find(comment, start, len) ? 1 : 0;
-}
-
-static int read_outcome(struct verdict *v, const char *word, size_t len)
-{
-	for (int i = 0; i < VERDICT_COUNT; i++) {
-		if (strlen(outcomes[i]) != len || memcmp(outcomes[i], word, len))
-			continue;
-		v->outcome = i;
-		return 0;
-	}
-	return -1;
 }
 
 static int read_word(struct verdict *v, const char *text, size_t len, unsigned *seen, struct err *e)
@@ -347,10 +317,15 @@ static int read_line(struct verdict *v, const char *at, const char *end, struct 
 
 	for (unsigned nth = 1; (at += strspn(at, BLANKS)) < end; at += n, nth++) {
 		n = strcspn(at, BLANKS);
-		if (nth == 1 && read_outcome(v, at, n))
-			return err_set(e, "the outcome cannot be read");
 		if (nth > 1 && read_word(v, at, n, &seen, e))
 			return -1;
+		if (nth > 1)
+			continue;
+		for (v->outcome = 0; v->outcome < VERDICT_COUNT; v->outcome++)
+			if (strlen(outcomes[v->outcome]) == n && !memcmp(outcomes[v->outcome], at, n))
+				break;
+		if (v->outcome == VERDICT_COUNT)
+			return err_set(e, "the outcome cannot be read");
 	}
 	return 0;
 }
