@@ -77,63 +77,42 @@ static int list_read(hwloc_topology_t t, struct node_list *out)
 	return 0;
 }
 
-/* How well a node serves a PU: greater is better. */
+/* How well a node serves a PU: greater is better. By an attribute of hwloc, by its size, or all equally. */
+enum { BY_SIZE = -1, EQUALLY = -2 };
+
 struct merit {
 	bool known;
 	uint64_t value;
 };
 
-typedef struct merit merit_fn(hwloc_topology_t t, const struct node *node, hwloc_obj_t pu);
-
-static struct merit any(hwloc_topology_t t, const struct node *node, hwloc_obj_t pu)
-{
-	(void) t, (void) node, (void) pu;
-	return (struct merit){ true, 0 };
-}
-
-static struct merit capacity(hwloc_topology_t t, const struct node *node, hwloc_obj_t pu)
-{
-	(void) t, (void) pu;
-	return (struct merit){ true, node->obj->attr->numanode.local_memory };
-}
-
-static struct merit attribute(hwloc_topology_t t, hwloc_memattr_id_t which, const struct node *node, hwloc_obj_t pu)
+static struct merit merit_of(hwloc_topology_t t, int by, const struct node *node, hwloc_obj_t pu)
 {
 	struct hwloc_location from = { .type = HWLOC_LOCATION_TYPE_CPUSET, .location.cpuset = pu->cpuset };
-	hwloc_uint64_t value;
-	bool known = !hwloc_memattr_get_value(t, which, node->obj, &from, 0, &value);
+	hwloc_uint64_t value = 0;
+	bool known;
 
-	return (struct merit){ known, known ? value : 0 };
-}
-
-static struct merit bandwidth(hwloc_topology_t t, const struct node *node, hwloc_obj_t pu)
-{
-	return attribute(t, HWLOC_MEMATTR_ID_BANDWIDTH, node, pu);
-}
-
-static struct merit latency(hwloc_topology_t t, const struct node *node, hwloc_obj_t pu)
-{
-	struct merit m = attribute(t, HWLOC_MEMATTR_ID_LATENCY, node, pu);
-
-	m.value = UINT64_MAX - m.value;
-	return m;
+	if (by < 0)
+		return (struct merit){ true, by == BY_SIZE ? node->obj->attr->numanode.local_memory : 0 };
+	known = !hwloc_memattr_get_value(t, by, node->obj, &from, 0, &value);
+	value = known ? value : 0;
+	return (struct merit){ known, by == HWLOC_MEMATTR_ID_LATENCY ? UINT64_MAX - value : value };
 }
 
 #define TIER(t) (1u << (t))
-#define NORMAL { any, (1u << TIER_COUNT) - 1, NULL }
+#define NORMAL { EQUALLY, (1u << TIER_COUNT) - 1, NULL }
 #define ANY_BUT_GPU ((1u << TIER_COUNT) - 1 - TIER(TIER_GPU))
 
 static const struct want {
-	merit_fn *merit;
+	int by;			/* hwloc_memattr_id_t, BY_SIZE or EQUALLY */
 	unsigned tiers;
 	const char *name;	/* NULL: that there is none is no error */
 } wants[] = {
 	[MEMORY_OFF] = NORMAL, [MEMORY_LOCAL] = NORMAL, [MEMORY_BIND] = NORMAL, [MEMORY_INTERLEAVE] = NORMAL,
-	[MEMORY_HBM] = { any, TIER(TIER_HBM), "HBM" },
-	[MEMORY_DRAM] = { any, TIER(TIER_DRAM), "DRAM" },
-	[MEMORY_CAPACITY] = { capacity, ANY_BUT_GPU, "memory" },
-	[MEMORY_BANDWIDTH] = { bandwidth, ANY_BUT_GPU, "memory" },
-	[MEMORY_LATENCY] = { latency, ANY_BUT_GPU, "memory" },
+	[MEMORY_HBM] = { EQUALLY, TIER(TIER_HBM), "HBM" },
+	[MEMORY_DRAM] = { EQUALLY, TIER(TIER_DRAM), "DRAM" },
+	[MEMORY_CAPACITY] = { BY_SIZE, ANY_BUT_GPU, "memory" },
+	[MEMORY_BANDWIDTH] = { HWLOC_MEMATTR_ID_BANDWIDTH, ANY_BUT_GPU, "memory" },
+	[MEMORY_LATENCY] = { HWLOC_MEMATTR_ID_LATENCY, ANY_BUT_GPU, "memory" },
 };
 
 /* A machine that states the memory of no NUMA node has some in each. */
@@ -168,7 +147,7 @@ static int add_best(const struct node_list *l, const struct want *w, hwloc_obj_t
 
 	for (unsigned i = 0; i < l->n; i++)
 		if (serves(l, w, &l->list[i], pu)) {
-			m = w->merit(l->t, &l->list[i], pu);
+			m = merit_of(l->t, w->by, &l->list[i], pu);
 			known &= m.known;
 			if (!n++ || compare(&l->list[i], m, best, most) < 0) {
 				best = &l->list[i];
@@ -179,7 +158,7 @@ static int add_best(const struct node_list *l, const struct want *w, hwloc_obj_t
 		return -1;
 	for (unsigned i = 0; n && i < l->n; i++)
 		if (serves(l, w, &l->list[i], pu) &&
-		    !compare(&l->list[i], w->merit(l->t, &l->list[i], pu), best, most)) {
+		    !compare(&l->list[i], merit_of(l->t, w->by, &l->list[i], pu), best, most)) {
 			hwloc_bitmap_set(out, l->list[i].obj->os_index);
 			added++;
 		}
@@ -202,14 +181,6 @@ static void add_remote(const struct node_list *l, hwloc_bitmap_t out)
 			hwloc_bitmap_set(out, l->list[i].obj->os_index);
 }
 
-/* For MEMORY_OFF: where a PU is, though the memory there is none. */
-static void add_around(const struct node_list *l, hwloc_obj_t pu, hwloc_bitmap_t out)
-{
-	for (unsigned i = 0; i < l->n; i++)
-		if (hwloc_bitmap_isset(l->list[i].obj->cpuset, pu->os_index))
-			hwloc_bitmap_set(out, l->list[i].obj->os_index);
-}
-
 int memory_nodes_choose(hwloc_topology_t t, enum bind_memory wanted, hwloc_const_bitmap_t pus, hwloc_bitmap_t out,
 	struct err *e)
 {
@@ -229,9 +200,11 @@ int memory_nodes_choose(hwloc_topology_t t, enum bind_memory wanted, hwloc_const
 		if ((n = add_best(&l, w, pu, out)) < 0)
 			rc = err_set(e, "the topology does not state the %s of all memory that is local to its cores",
 				     wanted == MEMORY_LATENCY ? "latency" : "bandwidth");
-		else if (!n && wanted == MEMORY_OFF)
-			add_around(&l, pu, out);
-		else if (!n && !w->name)
+		/* Where the PU is, though the memory there is none. */
+		for (unsigned i = 0; !n && wanted == MEMORY_OFF && i < l.n; i++)
+			if (hwloc_bitmap_isset(l.list[i].obj->cpuset, pu->os_index))
+				hwloc_bitmap_set(out, l.list[i].obj->os_index);
+		if (!n && wanted != MEMORY_OFF && !w->name)
 			add_remote(&l, out);
 	}
 	if (!rc && w->name && hwloc_bitmap_iszero(out))
@@ -328,30 +301,25 @@ static int prefer(hwloc_bitmap_t wanted, bool one, struct err *e)
 	return set_policy(MPOL_PREFERRED, wanted, e);
 }
 
-static int apply(const struct bind_request *r, hwloc_bitmap_t wanted, struct err *e)
-{
-	static const int modes[] = {
-		[MEMORY_LOCAL] = MPOL_LOCAL, [MEMORY_BIND] = MPOL_BIND, [MEMORY_INTERLEAVE] = MPOL_INTERLEAVE,
-	};
-
-	if (keep_allowed(wanted, e))
-		return -1;
-	if (r->memory != MEMORY_LOCAL && hwloc_bitmap_iszero(wanted))
-		return err_set(e, "the task's cpuset has no NUMA node local to its cores");
-	if (r->memory < sizeof(modes) / sizeof(*modes))
-		return set_policy(modes[r->memory], wanted, e);
-	return r->memory_strict ? set_policy(MPOL_BIND, wanted, e) : prefer(wanted, true, e);
-}
-
 int memory_bind(hwloc_topology_t t, const struct bind_request *r, hwloc_const_bitmap_t task, struct err *e)
 {
 	hwloc_const_bitmap_t pus = r->scope == SCOPE_JOB ? hwloc_topology_get_topology_cpuset(t) : task;
+	static const int modes[] = {
+		[MEMORY_LOCAL] = MPOL_LOCAL, [MEMORY_BIND] = MPOL_BIND, [MEMORY_INTERLEAVE] = MPOL_INTERLEAVE,
+	};
 	hwloc_bitmap_t wanted = hwloc_bitmap_alloc();
 	int rc;
 
 	if (!wanted)
 		return err_set(e, "out of memory");
-	rc = memory_nodes_choose(t, r->memory, pus, wanted, e) || apply(r, wanted, e);
+	if (memory_nodes_choose(t, r->memory, pus, wanted, e) || keep_allowed(wanted, e))
+		rc = -1;
+	else if (r->memory != MEMORY_LOCAL && hwloc_bitmap_iszero(wanted))
+		rc = err_set(e, "the task's cpuset has no NUMA node local to its cores");
+	else if (r->memory < sizeof(modes) / sizeof(*modes))
+		rc = set_policy(modes[r->memory], wanted, e);
+	else
+		rc = r->memory_strict ? set_policy(MPOL_BIND, wanted, e) : prefer(wanted, true, e);
 	hwloc_bitmap_free(wanted);
 	return rc ? err_within(e, "--topo-membind is not applied") : 0;
 }
