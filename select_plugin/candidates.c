@@ -70,11 +70,6 @@ static size_t memo_size(void)
 	return sizeof(struct near_memo) + (occupancy_node_words() + 1) * (DEVICE_SHARES_MAX + 1) * sizeof(uint64_t);
 }
 
-static bool limits_cpus(const job_record_t *job)
-{
-	return job->part_ptr && glue_known(job->part_ptr->max_cpus_per_node, 0);
-}
-
 int candidates_begin(struct candidate_set *s)
 {
 	unsigned most = occupancy_node_words();
@@ -91,7 +86,8 @@ int candidates_begin(struct candidate_set *s)
 	s->sets = malloc((most + 1) * (DEVICE_SHARES_MAX + 2) * sizeof(*s->sets));
 	s->limits = malloc((s->limits_max + 1) * sizeof(*s->limits));
 	s->near = s->devices.name ? calloc(NEAR_MEMOS, memo_size()) : NULL;
-	s->of_partition = limits_cpus(s->job) ? occupancy_of_partition(s->job->part_ptr) : NULL;
+	s->of_partition = s->job->part_ptr && glue_known(s->job->part_ptr->max_cpus_per_node, 0) ?
+		occupancy_of_partition(s->job->part_ptr) : NULL;
 	return !kept_begin(s) && s->free_cores && s->sets && s->limits ? 0 : -1;
 }
 
@@ -554,6 +550,14 @@ static void find_largest(struct candidate_set *s, const struct shape *shape, str
 		candidate->fit = NULL;
 }
 
+/* Of so many tasks as many as the node has devices for. */
+static uint32_t tasks_with_devices(const struct candidate_set *s, uint32_t tasks, int node)
+{
+	while (tasks > 1 && !device_fits(&s->devices, tasks, node, !s->taken))
+		tasks--;
+	return tasks;
+}
+
 bool candidates_domain_on(struct candidate_set *s, int node, struct candidate_node *out)
 {
 	const struct shape *shape = s->req->request.path.steps ? NULL : node_shape(node);
@@ -561,7 +565,7 @@ bool candidates_domain_on(struct candidate_set *s, int node, struct candidate_no
 
 	if (shape && device_fits(&s->devices, 1, node, !s->taken))
 		find_largest(s, shape, &candidate);
-	candidate.tasks = candidate.cores ? tasks_on(s, candidate.cores, node) : 0;
+	candidate.tasks = candidate.cores ? tasks_with_devices(s, tasks_on(s, candidate.cores, node), node) : 0;
 	if (!candidate.cores || !(candidate.tasks || s->req->overcommit))
 		return false;
 	*out = candidate;
@@ -581,8 +585,9 @@ struct job_holding candidates_domains(struct candidate_set *s)
 
 bool candidates_given_on(struct candidate_set *s, int node, unsigned cores, struct candidate_node *out)
 {
-	*out = (struct candidate_node){ .node = node, .cores = cores, .tasks = job_request_capacity(s->req, cores,
-												    node) };
+	uint32_t most = job_request_capacity(s->req, cores, node);
+
+	*out = (struct candidate_node){ .node = node, .cores = cores, .tasks = tasks_with_devices(s, most, node) };
 	return cores && node_shape(node) && candidate_weigh(s, out);
 }
 

@@ -7,11 +7,6 @@
 
 #include "node_shape.h"
 
-static bool has_amount(const gres_job_state_t *g)
-{
-	return g->gres_per_node || g->gres_per_task || g->gres_per_job;
-}
-
 int device_has_name(void *gres, void *name)
 {
 	return !strcasecmp(((gres_state_t *) gres)->gres_name, name);
@@ -90,7 +85,8 @@ void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct
 		bool single;
 		uint64_t cpus = g->cpus_per_gres ? g->cpus_per_gres : g->def_cpus_per_gres;
 
-		if (g->gres_per_socket || !has_amount(g) || (out->name && strcasecmp(s->gres_name, "gpu")))
+		if (g->gres_per_socket || !(g->gres_per_node || g->gres_per_task || g->gres_per_job) ||
+		    (out->name && strcasecmp(s->gres_name, "gpu")))
 			continue;
 		*out = (struct device_need){ .name = s->gres_name, .type = g->type_id, .per_task = g->gres_per_task,
 					   .each = memory_each(job, req, g), .total = g->gres_per_job,
