@@ -14,7 +14,7 @@
 
 #define SECONDS 30		/* of all statements for one document */
 #define ATTEMPTS 16		/* to match, while other exports widen the same base */
-#define CANDIDATES "4"		/* bases against which a patch is tried */
+#define CANDIDATES 4		/* bases against which a patch is tried */
 /* zstd alone shrinks a document 10 to 20 times; a patch far below that needs no comparison with it */
 #define SMALL_PATCH 64
 
@@ -155,45 +155,28 @@ static void best_patch_free(const struct encode_job *j, struct best_patch *c)
 	*c = (struct best_patch){0};
 }
 
-static int try_patch(struct encode_job *j, const char *base, struct best_patch *c, struct err *e)
+/* Takes the base over. */
+static int try_patch(struct encode_job *j, const struct cached_base *cached, struct best_patch *c, struct err *e)
 {
-	struct best_patch other = { .cached = bases_acquire(j->with.bases, j->with.db, atoi(base), e) };
+	struct best_patch other = { .cached = cached };
+	int rc = pack_make(cached->text, cached->len, j->xml->data, j->xml->len, &other.pack, e);
 
-	/* An unreadable base must not keep other documents from being stored. */
-	if (!other.cached)
-		return 0;
-	if (pack_make(other.cached->text, other.cached->len, j->xml->data, j->xml->len, &other.pack, e)) {
-		best_patch_free(j, &other);
-		return -1;
-	}
-	if (c->cached && other.pack.bytes.len >= c->pack.bytes.len) {
+	if (rc || (c->cached && other.pack.bytes.len >= c->pack.bytes.len)) {
 		best_patch_free(j, &other);
 	} else {
 		best_patch_free(j, c);
 		*c = other;
 	}
-	return 0;
+	return rc ? -1 : 0;
 }
 
 #define OWN_BASE "(SELECT f.base FROM node n JOIN layout f ON f.id = n.layout WHERE n.name = $1)"
-#define CANDIDATE_BASES "SELECT b.id FROM base b JOIN shape s ON s.name = b.shape JOIN class c ON c.id = b.class" \
+#define CANDIDATE_BASES "SELECT b.id, encode(b.sha256, 'hex'), (SELECT f.mark FROM layout f WHERE f.base = b.id AND" \
+	" f.kind <> 'patch' ORDER BY f.id DESC LIMIT 1)" \
+	" FROM base b JOIN shape s ON s.name = b.shape JOIN class c ON c.id = b.class" \
 	" WHERE $6::int = 0 OR b.class = $6::int OR c.accepted_from = $6::int" \
 	" ORDER BY b.sha256 = decode($5, 'hex') DESC, b.id = " OWN_BASE " DESC NULLS LAST," \
-	" b.shape = $2 DESC, s.hierarchy = $3 DESC, abs(s.cores - $4::int), b.id DESC LIMIT " CANDIDATES
-
-/* The node's own base first, then those of the most similar machines. */
-static PGresult *find_candidates(struct encode_job *j, const char *shape, struct err *e)
-{
-	char cores[16], class[16], sha256[HASH_HEX];
-
-	hash_hex(j->xml->data, j->xml->len, sha256);
-	snprintf(cores, sizeof(cores), "%u", j->parsed.ncores);
-	snprintf(class, sizeof(class), "%d", j->class);
-	return db_query(j->with.db, e, CANDIDATE_BASES, 6,
-			(struct db_value[]){ DB_TEXT(j->node), DB_TEXT(shape), DB_TEXT(j->parsed.hierarchy),
-					     DB_TEXT(cores),
-					     DB_TEXT(sha256), DB_TEXT(class) });
-}
+	" b.shape = $2 DESC, s.hierarchy = $3 DESC, abs(s.cores - $4::int), b.id DESC LIMIT $7::int"
 
 /* Not between hwloc 2 and 3: each node of a class that is upgraded would have a patch of its own. */
 static bool is_near(const struct encode_job *j, const struct best_patch *c, size_t most)
@@ -203,26 +186,38 @@ static bool is_near(const struct encode_job *j, const struct best_patch *c, size
 }
 
 /*
- * Also caches the candidates. 0 with the best patch (or none) in c; 1 when the document was encoded as fields of a
- * candidate; -1.
+ * The node's own base first, then those of the most similar machines; also caches them. 0 with the best patch (or none)
+ * in c; 1 when the document was encoded as fields of a candidate; -1.
  */
 static int try_candidates(struct encode_job *j, struct best_patch *c, struct encoded *out, struct err *e)
 {
-	PGresult *r = find_candidates(j, out->shape, e);
-	int rc = r ? 0 : -1;
+	const struct cached_base *near[CANDIDATES] = {0};
+	char cores[16], class[16], most[16], sha256[HASH_HEX];
+	PGresult *r;
+	int rc = -1, n;
 
-	for (int i = 0; rc == 0 && i < PQntuples(r); i++) {
-		int base = atoi(PQgetvalue(r, i, 0));
-		const struct cached_base *cached = bases_acquire(j->with.bases, j->with.db, base, e);
-
-		if (cached)
-			bases_release(j->with.bases, cached);
-	}
-	if (rc == 0 && (rc = encode_fields(j, out, e)) >= 0)
-		rc = !rc;
-	for (int i = 0; rc == 0 && i < PQntuples(r) && !is_near(j, c, j->xml->len / SMALL_PATCH); i++)
-		rc = try_patch(j, PQgetvalue(r, i, 0), c, e);
+	hash_hex(j->xml->data, j->xml->len, sha256);
+	snprintf(cores, sizeof(cores), "%u", j->parsed.ncores);
+	snprintf(class, sizeof(class), "%d", j->class);
+	snprintf(most, sizeof(most), "%d", CANDIDATES);
+	if (!(r = db_query_prepared(j->with.db, e, CANDIDATE_BASES, 7, (struct db_value[]){
+			DB_TEXT(j->node), DB_TEXT(out->shape), DB_TEXT(j->parsed.hierarchy), DB_TEXT(cores),
+			DB_TEXT(sha256), DB_TEXT(class), DB_TEXT(most) })))
+		return -1;
+	n = PQntuples(r);
+	/* An unreadable base must not keep other documents from being stored. */
+	for (int i = 0; i < n; i++)
+		near[i] = bases_acquire_exact(j->with.bases, j->with.db, PQgetvalue(r, i, 0), PQgetvalue(r, i, 1),
+					      PQgetvalue(r, i, 2), e);
 	PQclear(r);
+	if ((rc = encode_fields(j, out, e)) >= 0)
+		rc = !rc;
+	for (int i = 0; i < n; i++) {
+		if (near[i] && rc == 0 && !is_near(j, c, j->xml->len / SMALL_PATCH))
+			rc = try_patch(j, near[i], c, e);
+		else if (near[i])
+			bases_release(j->with.bases, near[i]);
+	}
 	return rc;
 }
 

@@ -26,8 +26,8 @@ int quota_left(struct db *db, const struct settings *s, const char *node, const 
 	if (array[0].failed || array[1].failed)
 		err_set(e, "out of memory");
 	else
-		r = db_query(db, e, QUOTA_SQL, 2,
-			     (struct db_value[]){ DB_TEXT(array[0].data), DB_TEXT(array[1].data) });
+		r = db_query_prepared(db, e, QUOTA_SQL, 2,
+				      (struct db_value[]){ DB_TEXT(array[0].data), DB_TEXT(array[1].data) });
 	rc = !r ? -1 : !PQntuples(r) || !quota_spent(s, r, 0);
 	PQclear(r);
 	buf_free(&array[0]);

@@ -23,7 +23,7 @@ struct bases {
 int layout_key_query(struct db *db, struct layout_key *out, struct err *e, const char *sql, unsigned n,
 		     const struct db_value *values)
 {
-	PGresult *r = db_query(db, e, sql, n, values);
+	PGresult *r = db_query_prepared(db, e, sql, n, values);
 	int rows = r ? PQntuples(r) : -1;
 
 	if (rows > 0) {
@@ -229,11 +229,7 @@ done:
 	return rc;
 }
 
-/*
- * The base with this key and hash, and with this layout unless mark is NULL. Loading replaces a cached base of the same
- * key.
- */
-static const struct cached_base *base_acquire(struct bases *b, struct db *db, const char *base, const char *sha256,
+const struct cached_base *bases_acquire_exact(struct bases *b, struct db *db, const char *base, const char *sha256,
 					      const char *mark, struct err *e)
 {
 	for (bool loaded = false;; loaded = true) {
@@ -266,7 +262,7 @@ const struct cached_base *bases_acquire(struct bases *b, struct db *db, int base
 			   " AND f.kind <> 'patch' WHERE b.id = $1 ORDER BY f.id DESC LIMIT 1", 1, &DB_TEXT(key))))
 		return NULL;
 	if (PQntuples(r)) {
-		cached = base_acquire(b, db, key, PQgetvalue(r, 0, 0), PQgetvalue(r, 0, 1), e);
+		cached = bases_acquire_exact(b, db, key, PQgetvalue(r, 0, 0), PQgetvalue(r, 0, 1), e);
 	} else {
 		base_cache_drop(b->cache, base);
 		err_set(e, "base %d does not exist any more", base);
@@ -289,9 +285,9 @@ int bases_refresh(struct bases *b, struct db *db, struct err *e)
 
 	pthread_mutex_lock(&b->lock);
 	snprintf(limit, sizeof(limit), "%u", b->max_cached);
-	r = db_query(db, e, NEW_LAYOUTS, 3, (struct db_value[]){ DB_TEXT(*b->seen.id ? b->seen.id : NULL),
-							       DB_TEXT(*b->seen.id ? b->seen.mark : NULL),
-								       DB_TEXT(limit) });
+	r = db_query_prepared(db, e, NEW_LAYOUTS, 3,
+			      (struct db_value[]){ DB_TEXT(*b->seen.id ? b->seen.id : NULL),
+						   DB_TEXT(*b->seen.id ? b->seen.mark : NULL), DB_TEXT(limit) });
 	for (int i = r ? PQntuples(r) : 0; rc >= 0 && i-- > 0;)
 		if ((rc = load_base(b, db, PQgetvalue(r, i, 0), e)) > 0)
 			log_error("%s", e->text);
@@ -542,7 +538,7 @@ int decoder_open(struct bases *b, struct db *db, const char *layout, struct base
 		goto done;
 	}
 	d.patch = !strcmp(PQgetvalue(r, 0, KIND), "patch");
-	if (!(d.cached = base_acquire(b, db, PQgetvalue(r, 0, BASE), PQgetvalue(r, 0, SHA256), NULL, e)))
+	if (!(d.cached = bases_acquire_exact(b, db, PQgetvalue(r, 0, BASE), PQgetvalue(r, 0, SHA256), NULL, e)))
 		goto done;
 	meta = d.cached->metadata;
 	d.latest = !strcmp(PQgetvalue(r, 0, MARK), meta->layout.mark);

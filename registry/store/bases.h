@@ -64,6 +64,12 @@ void bases_free(struct bases *b);
  * bases_release. NULL with an error.
  */
 const struct cached_base *bases_acquire(struct bases *b, struct db *db, int base, struct err *e);
+/*
+ * The same for what a query found: with this hash, and with this layout, or a later one, unless mark is NULL. Loading
+ * replaces a cached base of the same key.
+ */
+const struct cached_base *bases_acquire_exact(struct bases *b, struct db *db, const char *base, const char *sha256,
+					      const char *mark, struct err *e);
 /* The same from the cache alone, without a query; NULL when it is not cached. */
 const struct cached_base *bases_acquire_cached(struct bases *b, int base);
 void bases_release(struct bases *b, const struct cached_base *cached);

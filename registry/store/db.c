@@ -14,7 +14,7 @@
 
 #define VALUES_MAX 20
 #define WAIT_SECONDS 5
-#define PREPARED_MAX 16
+#define PREPARED_MAX 48
 #define REPORT_SECONDS 30
 #define ANSWER_SECONDS 2	/* beyond a statement's limit at the server, for its error to arrive */
 
@@ -461,7 +461,7 @@ PGresult *db_query_prepared(struct db *db, struct err *e, const char *sql, unsig
 int db_query_key(struct db *db, char key[static DB_KEY], struct err *e, const char *sql, unsigned n,
 		 const struct db_value *values)
 {
-	PGresult *r = db_query(db, e, sql, n, values);
+	PGresult *r = db_query_prepared(db, e, sql, n, values);
 	int rows = r ? PQntuples(r) : -1;
 
 	if (rows > 0)
