@@ -36,11 +36,12 @@ static const char *colour(int level)
 void log_line(int level, const char *fmt, ...)
 {
 	char text[2048];
-	const char *c = colour(level);
+	const char *c;
 	va_list ap;
 
 	if (level > log_level)
 		return;
+	c = colour(level);
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);

@@ -4,18 +4,20 @@
 #define TOPIARY_REGISTRY_HTTP_WORKERS_H
 
 #include <stdbool.h>
+#include <sys/queue.h>
 
 /*
  * Threads for the parts of requests that may wait, for munged, PostgreSQL, the parser or the resolver, so that the
- * threads of libmicrohttpd never do. A job starts at once: the thread that became idle last runs it, or a new one. So
- * there are as many threads as jobs in progress, which the number of connections bounds; idle ones end after some
- * seconds. Called by server.c.
+ * threads of libmicrohttpd never do. A job starts at once: an idle thread runs it, or a new one. So there are as many
+ * threads as jobs in progress, which the number of connections bounds; idle ones end after some seconds. Called by
+ * server.c.
  */
 struct workers;
 
 /* Embedded in what the job is about. */
 struct worker_job {
 	void (*run)(struct worker_job *job);
+	STAILQ_ENTRY(worker_job) link;
 };
 
 /* nice: of its threads, as for nice(2). NULL when out of memory. */

@@ -633,8 +633,9 @@ void commit_export(struct committer *c, struct commit_request *d)
 	pthread_mutex_lock(&c->lock);
 	*c->last = d;
 	c->last = &d->next;
-	pthread_cond_signal(&c->wake);
 	pthread_mutex_unlock(&c->lock);
+	/* Behind the lock, which the thread that wakes would wait for. */
+	pthread_cond_signal(&c->wake);
 }
 
 struct committer *committer_start(struct db_pool *pool, const struct settings *settings, struct bases *b,
