@@ -309,24 +309,30 @@ static void placing_free(struct placing *p)
 }
 
 /*
- * The sum of the distances from the slot, by its farthest NUMA node, to each of these GPUs. A task whose GPUs are fixed
- * has a group that counts as one.
+ * The sum of the distances from the slot, by its farthest NUMA node, to each of these GPUs; of slots that are equally
+ * far that with fewer PUs there is nearer. A task whose GPUs are fixed has a group that counts as one. The distances of
+ * 65,536 tasks together are less than DEAR.
  */
 static unsigned long slot_distance(const struct gpu_placing *x, hwloc_const_bitmap_t slot, uint64_t gpus)
 {
 	unsigned long sum = 0;
+	unsigned pu;
 
 	for (unsigned gpu = 0; gpu < x->how->ngpus; gpu++) {
-		unsigned long most = 0;
+		unsigned long most = 0, all = 0;
 
 		for (unsigned i = 0; gpus >> gpu & 1 && i < x->far.domains.n; i++) {
 			hwloc_const_bitmap_t domain = x->far.domains.node[i]->cpuset;
-			unsigned long far = hwloc_bitmap_intersects(domain, slot) ?
-				nic_distance(&x->far, gpu, domain) : 0;
+			unsigned long far = nic_distance(&x->far, gpu, domain), here = 0;
 
+			hwloc_bitmap_foreach_begin(pu, slot)
+				here += hwloc_bitmap_isset(domain, pu);
+			hwloc_bitmap_foreach_end();
+			far = !here ? 0 : far < DISTANCE_MAX ? far : DISTANCE_MAX;
 			most = far > most ? far : most;
+			all += far * here;
 		}
-		sum += most < DISTANCE_MAX ? most : DISTANCE_MAX;
+		sum += most ? most << 8 | all * 255 / (most * hwloc_bitmap_weight(slot)) : 0;
 	}
 	return sum;
 }

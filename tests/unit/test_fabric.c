@@ -133,10 +133,17 @@ TEST(reads_every_format_of_infiniband)
 	}
 }
 
-/* Two hosts at a leaf switch, which has two cables to a spine; with details and without. */
+#define TAG(tag, text) "    <" tag ">" text "</" tag ">\n"
+#define PORT(guid, port, type, name) "  <Port id=\"" guid ":" port "\">\n" TAG("NodeGUID", guid) TAG("PortNum", port) \
+	TAG("NodeType", type) TAG("NodeType_Int", "1") TAG("NodeDesc", name) "  </Port>\n"
+#define LINK(a, b) " <Link id=\"0x1:1\">\n" TAG("Rate", "100g") TAG("Rate_Int", "16") a b " </Link>\n"
+#define HEAD "<?xml version=\"1.0\" encoding=\"utf-8\" ?>\n<Report date=\"\">\n<LinkSummary>\n"
+#define LEAF(port) PORT("0x00000000000000a1", port, "SW", "leaf L1")
+
+/* Two hosts at a leaf switch, which has two cables to a spine; as text, with details and without, and as XML. */
 TEST(reads_links_of_omni_path)
 {
-	struct fabric *f = fabric_of(
+	static const char *const texts[] = {
 		"Link Summary\n\n4 Links in Fabric:\nRate NodeGUID          Port Type Name\n"
 		"    Cable: CableLabel           CableLen\n"
 		"100g 0x0000000000000010   1 FI   cn1 hfi1_0\n"
@@ -145,17 +152,27 @@ TEST(reads_links_of_omni_path)
 		"100g 0x0000000000000020   1 FI   cn2 hfi1_0\n<->  0x00000000000000a1   4 SW   leaf L1\n"
 		"100g 0x00000000000000a1  47 SW   leaf L1\n<->  0x00000000000000a2   1 SW   spine\n"
 		"100g 0x00000000000000a1  48 SW   leaf L1\n<->  0x00000000000000a2   2 SW   spine\n"
-		"---------------------------------------\n");
+		"---------------------------------------\n",
+		HEAD TAG("LinkCount", "4") LINK(PORT("0x0000000000000010", "1", "FI", "cn1 hfi1_0"), LEAF("3"))
+		LINK(PORT("0x0000000000000020", "1", "FI", "cn2 hfi1_0"), LEAF("4"))
+		LINK(LEAF("47"), PORT("0x00000000000000a2", "1", "SW", "spine"))
+		LINK(LEAF("48"), PORT("0x00000000000000a2", "2", "SW", "spine"))
+		"</LinkSummary>\n<Nodes>\n" PORT("0x0000000000000030", "1", "FI", "cn3 hfi1_0") "</Nodes>\n</Report>\n",
+	};
 
-	assert_int_equal(f->nnodes, 4);
-	assert_int_equal(f->nadapters, 2);
-	assert_int_equal(f->planes[0].cables, 4);
-	assert_int_equal(node_of(f, "leaf-L1")->guid, 0xa1);
-	assert_int_equal(node_of(f, "spine")->rank, 1);
-	assert_true(node_of(f, "cn2")->named && node_of(f, "cn2")->guid == 0x20);
-	for (unsigned l = 0; l < f->nlinks; l++)
-		assert_int_equal(f->links[l].mbps, f->links[l].count * 100000);
-	fabric_free(f);
+	for (size_t i = 0; i < ROWS(texts); i++) {
+		struct fabric *f = fabric_of(texts[i]);
+
+		assert_int_equal(f->nnodes, 4);
+		assert_int_equal(f->nadapters, 2);
+		assert_int_equal(f->planes[0].cables, 4);
+		assert_int_equal(node_of(f, "leaf-L1")->guid, 0xa1);
+		assert_int_equal(node_of(f, "spine")->rank, 1);
+		assert_true(node_of(f, "cn2")->named && node_of(f, "cn2")->guid == 0x20);
+		for (unsigned l = 0; l < f->nlinks; l++)
+			assert_int_equal(f->links[l].mbps, f->links[l].count * 100000);
+		fabric_free(f);
+	}
 }
 
 TEST(a_guid_names_an_adapter)
@@ -469,6 +486,11 @@ TEST(refuses_what_is_malformed)
 		  "test:5: 1 of 2 links: the report is cut off" },
 		{ "Link Summary\n<-> 0xb1 1 SW leaf\n", "test:2: missing line of the link's first end" },
 		{ "Link Summary\n100g 0xa1 1 XX cn1\n", "test:2: expected GUID, port, FI or SW, and a name" },
+		{ HEAD TAG("LinkCount", "2") LINK(LEAF("1"), PORT("0xa2", "1", "FI", "cn1")),
+		  "test:22: 1 of 2 links: the report is cut off" },
+		{ HEAD LINK(LEAF("1"), PORT("0xa2", "x", "FI", "")),
+		  "test:20: expected GUID, port, FI or SW, and a name" },
+		{ HEAD LINK(LEAF("1"), ""), "test:14: no links: expected opareport's XML of a fabric" },
 		{ "SW 1 1 0xa1 4x QDR 'x'\nXX 1\n", "test:2: expected SW, CA or RT" },
 		{ "SW 1 1 a1 4x QDR 'x'\n", "test:1: expected lid, port and GUID after SW" },
 		{ "SW 1 256 0xa1 4x QDR 'x'\n", "test:1: expected lid, port and GUID after SW" },

@@ -611,101 +611,60 @@ TEST(tasks_are_as_near_as_can_be_beside_others)
 	}
 }
 
-/* As LUMI's documentation binds by hand: --cpu-bind=map_cpu:49,57,17,25,1,9,33,41. */
-TEST(ranks_follow_the_order_of_the_gpus)
+/* What single steps get: the GPUs of each task, a bit for each, and its PUs. */
+TEST(places_of_tasks)
 {
-	static const unsigned first[] = { 48, 56, 16, 24, 0, 8, 32, 40 };
-	struct trial_node n;
-	hwloc_bitmap_t masks[8];
-	uint64_t gpus[8];
-
-	node_make(&n, &machines[3], 8, 100);
-	for (unsigned t = 0; t < 8; t++)
-		masks[t] = hwloc_bitmap_alloc();
-	assert_int_equal(gpu_place(&(struct gpu_places){ n.step, n.node, n.near, 8, 8, 0, NULL, false }, masks, gpus,
-				   &err), 0);
-	for (unsigned t = 0; t < 8; t++) {
-		hwloc_obj_t core = hwloc_get_obj_inside_cpuset_by_type(n.step, masks[t], HWLOC_OBJ_CORE, 0);
-
-		assert_int_equal(gpus[t], 1u << t);
-		assert_int_equal(core->logical_index, first[t]);
-		assert_int_equal(hwloc_get_nbobjs_inside_cpuset_by_type(n.step, masks[t], HWLOC_OBJ_CORE), 8);
-		hwloc_bitmap_free(masks[t]);
-	}
-	node_free(&n);
-}
-
-/* What Slurm bound stays, in whatever order. */
-TEST(cores_follow_the_gpus_that_are_fixed)
-{
-	static const uint64_t fixed[] = { 1 << 5, 1 << 0, 1 << 7, 1 << 2 };
-	static const unsigned at[] = { 0, 3, 2, 1 };
-	struct trial_node n;
-	hwloc_bitmap_t masks[4];
-	uint64_t gpus[4];
-
-	node_make(&n, &machines[3], 8, 100);
-	for (unsigned t = 0; t < 4; t++)
-		masks[t] = hwloc_bitmap_alloc();
-	assert_int_equal(gpu_place(&(struct gpu_places){ n.step, n.node, n.near, 8, 4, 4, fixed, false }, masks, gpus,
-				   &err), 0);
-	for (unsigned t = 0; t < 4; t++) {
-		assert_int_equal(gpus[t], fixed[t]);
-		assert_true(hwloc_bitmap_isincluded(masks[t], n.domain[at[t]]));
-		hwloc_bitmap_free(masks[t]);
-	}
-	node_free(&n);
-}
-
-/* Wherever its GPUs are: as many cores near each, and all near any where it names no number. */
-TEST(a_task_alone_is_near_all_its_gpus)
-{
-	static const uint64_t fixed[] = { 1 << 1 | 1 << 2 };
-	static const struct {
-		unsigned cpus;
-		const uint64_t *fixed;
-		const char *mask;
-	} rows[] = {
-		{ 4, NULL, "0-1,4-5,8-9,12-13" }, { 6, NULL, "0-9,12-13" }, { 14, NULL, "0-13" }, { 0, NULL, "0-15" },
-		{ 99, NULL, "0-15" }, { 2, fixed, "4-5,8-9" }, { 0, fixed, "4-11" }, { 5, fixed, "0-1,4-11" },
-	};
+	static const uint64_t two[] = { 1 << 1 | 1 << 2 }, bound[] = { 1 << 5, 1 << 0, 1 << 7, 1 << 2 };
 	static const struct machine four = { "four", "Package:4 [numa] Core:2 PU:2", { 0, 1, 2, 3, -1 } };
-	struct trial_node n;
-	uint64_t gpus;
+	static const struct machine reverse = { "reverse", "Package:1 Group:4 [numa] Core:8 PU:2", { 3, 2, 1, 0, -1 } };
+	static const struct machine small = { "small", "Package:2 [numa] Core:2 PU:1", { 0, 1, -1 } };
+	static const struct {
+		const struct machine *machine;
+		unsigned ngpus, ntasks, cpus;
+		const uint64_t *fixed;
+		const char *step, *placed;	/* step: its PUs, "": all */
+	} rows[] = {
+		/* As LUMI's documentation binds by hand: --cpu-bind=map_cpu:49,57,17,25,1,9,33,41. */
+		{ &machines[3], 8, 8, 0, NULL, "",
+		  "1:96-111 2:112-127 4:32-47 8:48-63 10:0-15 20:16-31 40:64-79 80:80-95" },
+		/* What Slurm bound stays, in whatever order. */
+		{ &machines[3], 8, 4, 4, bound, "", "20:0-7 1:96-103 80:64-71 4:32-39" },
+		/* A task alone: as many cores near each of its GPUs, wherever these are; all near any without a number. */
+		{ &four, 4, 1, 4, NULL, "", "f:0-1,4-5,8-9,12-13" }, { &four, 4, 1, 6, NULL, "", "f:0-9,12-13" },
+		{ &four, 4, 1, 14, NULL, "", "f:0-13" }, { &four, 4, 1, 0, NULL, "", "f:0-15" },
+		{ &four, 4, 1, 99, NULL, "", "f:0-15" }, { &four, 4, 1, 2, two, "", "6:4-5,8-9" },
+		{ &four, 4, 1, 0, two, "", "6:4-11" }, { &four, 4, 1, 5, two, "", "6:0-1,4-11" },
+		/* -n4 -c7 on 4, 3, 4 and 3 cores: a task in two NUMA nodes has the GPU of either. */
+		{ &reverse, 4, 4, 7, NULL, "0-7,16-21,32-39,48-53", "1:39,48-53 2:32-38 4:7,16-21 8:0-6" },
+		/* More tasks than cores share them. */
+		{ &small, 2, 16, 1, NULL, "", "1:0 1:1 1:0 1:1 1:0 1:1 1:0 1:1 2:2 2:3 2:2 2:3 2:2 2:3 2:2 2:3" },
+	};
 
-	node_make(&n, &four, 4, 100);
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		OWNED(hwloc_bitmap_free) hwloc_bitmap_t mask = hwloc_bitmap_alloc();
-		char told[64];
-		struct gpu_places how = { n.step, n.node, n.near, 4, 1, rows[i].cpus, rows[i].fixed, false };
+		hwloc_bitmap_t masks[16], step = hwloc_bitmap_alloc();
+		struct buf placed = {0};
+		struct trial_node n;
+		uint64_t gpus[16];
+		char pus[64];
 
-		assert_int_equal(gpu_place(&how, &mask, &gpus, &err), 0);
-		hwloc_bitmap_list_snprintf(told, sizeof(told), mask);
-		assert_string_equal(told, rows[i].mask);
-		assert_true(gpus == (rows[i].fixed ? *rows[i].fixed : 15));
+		node_make(&n, rows[i].machine, rows[i].ngpus, 100);
+		hwloc_bitmap_list_sscanf(step, rows[i].step);
+		assert_false(*rows[i].step && hwloc_topology_restrict(n.step, step, 0));
+		for (unsigned t = 0; t < rows[i].ntasks; t++)
+			masks[t] = hwloc_bitmap_alloc();
+		assert_int_equal(gpu_place(&(struct gpu_places){ n.step, n.node, n.near, rows[i].ngpus, rows[i].ntasks,
+								 rows[i].cpus, rows[i].fixed, false },
+					   masks, gpus, &err), 0);
+		for (unsigned t = 0; t < rows[i].ntasks; t++) {
+			hwloc_bitmap_list_snprintf(pus, sizeof(pus), masks[t]);
+			buf_printf(&placed, "%s%llx:%s", t ? " " : "", (unsigned long long) gpus[t], pus);
+			hwloc_bitmap_free(masks[t]);
+		}
+		assert_string_equal(placed.data, rows[i].placed);
+		buf_free(&placed);
+		hwloc_bitmap_free(step);
+		node_free(&n);
 	}
-	node_free(&n);
-}
-
-TEST(more_tasks_than_cores_share_them)
-{
-	struct trial_node n;
-	hwloc_bitmap_t masks[16];
-	unsigned tasks_of[2] = {0};
-	uint64_t gpus[16];
-
-	node_make(&n, &(struct machine){ "small", "Package:2 [numa] Core:2 PU:1", { 0, 1, -1 } }, 2, 100);
-	for (unsigned t = 0; t < 16; t++)
-		masks[t] = hwloc_bitmap_alloc();
-	assert_int_equal(gpu_place(&(struct gpu_places){ n.step, n.node, n.near, 2, 16, 1, NULL, false }, masks, gpus,
-				   &err), 0);
-	for (unsigned t = 0; t < 16; t++) {
-		assert_false(hwloc_bitmap_iszero(masks[t]));
-		tasks_of[gpus[t] >> 1]++;
-		hwloc_bitmap_free(masks[t]);
-	}
-	assert_true(tasks_of[0] == 8 && tasks_of[1] == 8);
-	node_free(&n);
 }
 
 TEST(lists)

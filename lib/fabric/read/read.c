@@ -317,43 +317,57 @@ static int read_discovered(struct lines *l, struct fabric_draft *m)
 /* --- opareport --- */
 
 /*
- * Omni-Path's opareport -o links (opareport(8)): two lines for each link, then details that are not read.
+ * Omni-Path's opareport (opareport(8)) -o links: two lines for each link, then details that are not read.
  *	100g 0x001175010108866d   1 FI   cn001 hfi1_0
  *	<->  0x00117501027ab700   3 SW   leaf
+ * The XML of -o topology, and of -o links -x, has an element a line: links, each of two ports; nodes, which are not
+ * read.
  */
 static int read_links(struct lines *l, struct fabric_draft *m)
 {
 	unsigned gbps = 0, stated = 0, links = 0, port[2];
+	char guids[32] = "", ports[8] = "", kind[8] = "", desc[128] = "", key[32], *at;
+	bool is_xml = false, in_link = false;
 	int end[2] = { -1, -1 };
-	char *at;
 
 	while ((at = lines_next(l))) {
+		char *guid_word = guids, *port_word = ports, *type = kind, *name = desc;
 		bool far = !strncmp(at, "<->", 3), is_switch;
-		char *guid_word, *port_word, *type, key[32];
-		uint64_t guid;
 		unsigned count;
+		uint64_t guid;
 		int used = 0;
 
-		if (sscanf(at, "%u Links in Fabric%n", &count, &used) == 1 && used) {
-			stated = count;
-			continue;
+		if (*at == '<' && !far) {
+			is_xml = true;
+			in_link = !strncmp(at, "<Link ", 6) || (in_link && strcmp(at, "</Link>"));
+			if (sscanf(at, "<LinkCount>%u", &stated) == 1 || sscanf(at, "<Rate>%u", &gbps) == 1 ||
+			    sscanf(at, "<NodeGUID>%31[^<]", guids) == 1 || sscanf(at, "<PortNum>%7[^<]", ports) == 1 ||
+			    sscanf(at, "<NodeType>%7[^<]", kind) == 1 || sscanf(at, "<NodeDesc>%127[^<]", desc) == 1 ||
+			    !in_link || strcmp(at, "</Port>"))
+				continue;
+			far = end[0] >= 0;
+		} else {
+			if (sscanf(at, "%u Links in Fabric%n", &count, &used) == 1 && used) {
+				stated = count;
+				continue;
+			}
+			if (!far && (sscanf(at, "%4ug %n", &gbps, &used) != 1 || !used || strncmp(at + used, "0x", 2)))
+				continue;
+			if (far && end[0] < 0)
+				return lines_wrong(l, "missing line of the link's first end");
+			lines_word_next(&at);
+			guid_word = lines_word_next(&at);
+			port_word = lines_word_next(&at);
+			type = lines_word_next(&at);
+			name = at + strspn(at, " \t");
 		}
-		if (!far && (sscanf(at, "%4ug %n", &gbps, &used) != 1 || !used || strncmp(at + used, "0x", 2)))
-			continue;
-		if (far && end[0] < 0)
-			return lines_wrong(l, "missing line of the link's first end");
-		lines_word_next(&at);
-		guid_word = lines_word_next(&at);
-		port_word = lines_word_next(&at);
-		type = lines_word_next(&at);
 		is_switch = type && !strcmp(type, "SW");
 		if (!type || (!is_switch && strcmp(type, "FI")) || !read_guid(guid_word, &guid) ||
 		    !lines_word_number(port_word, 255, &port[far]))
 			return lines_wrong(l, "expected GUID, port, FI or SW, and a name");
-		at += strspn(at, " \t");
 		snprintf(key, sizeof(key), "%c-%016llx", is_switch ? 'S' : 'H', (unsigned long long) guid);
 		end[far] = draft_end(m, is_switch ? END_SWITCH : END_ADAPTER, key);
-		if (end[far] < 0 || draft_describe(m, end[far], at, strlen(at)))
+		if (end[far] < 0 || draft_describe(m, end[far], name, strlen(name)))
 			return lines_wrong(l, "out of memory");
 		draft_guid(m, end[far], guid, 0, 0);
 		if (!far)
@@ -363,6 +377,8 @@ static int read_links(struct lines *l, struct fabric_draft *m)
 		end[0] = -1;
 		links++;
 	}
+	if (is_xml && !links)
+		return lines_wrong(l, "no links: expected opareport's XML of a fabric");
 	return links < stated ? lines_wrong(l, "%u of %u links: the report is cut off", links, stated) : 0;
 }
 
@@ -380,7 +396,7 @@ static const struct {
 	{ "SW ", read_ports }, { "CA ", read_ports }, { "RT ", read_ports },
 	{ "vendid=", read_discovered }, { "devid=", read_discovered }, { "sysimgguid=", read_discovered },
 	{ "switchguid=", read_discovered }, { "caguid=", read_discovered }, { "rtguid=", read_discovered },
-	{ "Link Summary", read_links }, { "Rate NodeGUID", read_links },
+	{ "Link Summary", read_links }, { "Rate NodeGUID", read_links }, { "<", read_links },
 	{ "Switch\t", read_discovered }, { "Switch ", read_discovered },
 	{ "Ca\t", read_discovered }, { "Ca ", read_discovered },
 	{ "SwitchName=", read_slurm }, { "Switches=", read_slurm }, { "Nodes=", read_slurm },
