@@ -484,7 +484,7 @@ class Controlled(Traced):
         self.snapshot_file.write_text(f"topiary-snapshot 1\nshape E {WHOLE.text}\nnodes n[1-{self.count}] E\nend\n")
 
     def knows_hardware(self):
-        return (self.stock or f"snapshot: {self.count} nodes of"
+        return (self.stock or f"snapshot: {self.count} node{'s' * (self.count > 1)} of"
                 in (self.folder / "log" / "slurmctld.log").read_text(errors="replace"))
 
     def run_daemon(self, name, command, **how):

@@ -168,8 +168,8 @@ struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct 
 	/* A step that nobody can follow is recorded all the same. */
 	if (!(t->live = live_writer_new(dir, &t->head, ask->uid, e)))
 		log_warning("step %s: topiary top cannot show it, its trace is recorded: %s", t->name, e->text);
-	log_info("step %s: recorded at %u Hz, %u PUs, %u events%s", t->name, how->hz, t->ncpus, t->head.nevents,
-		 absent.data ? absent.data : "");
+	log_info("step %s: recorded at %u Hz, %u PU%s, %u event%s%s", t->name, how->hz, t->ncpus, PLURAL(t->ncpus),
+		 t->head.nevents, PLURAL(t->head.nevents), absent.data ? absent.data : "");
 	buf_free(&absent);
 	return t;
 error:

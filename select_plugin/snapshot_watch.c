@@ -142,7 +142,8 @@ static void view_retain(struct snapshot_view *v)
 	}
 	*watch.said = '\0';
 	v->serial = ++watch.serial;
-	err_set(&line, "%s: %zu nodes of %zu shapes", watch.path, v->nodes.names.count, v->snapshot->nshapes);
+	err_set(&line, "%s: %zu node%s of %zu shape%s", watch.path, v->nodes.names.count, PLURAL(v->nodes.names.count),
+		v->snapshot->nshapes, PLURAL(v->snapshot->nshapes));
 	view_swap(v);
 	watch.say(false, line.text);
 }

@@ -327,13 +327,14 @@ void doctor_exports(struct doctor *d)
 	}
 	names_warn(d, &never, "on these nodes: systemctl enable --now topiary-agent; journalctl -u topiary-agent has "
 		   "the "
-		   "reason", "of slurm.conf these nodes never exported their topology");
-	names_warn(d, &old, "on these nodes: systemctl restart topiary-agent", "not exported since their boot");
+		   "reason", "nodes of slurm.conf that have never exported their topology");
+	names_warn(d, &old, "on these nodes: systemctl restart topiary-agent",
+		   "nodes that have not exported their topology since their boot");
 	names_warn(d, &other, "set NodeName in topiary.conf of these hosts to their name in slurm.conf, then systemctl "
 		   "restart topiary-agent",
-		   "of slurm.conf these nodes, whose hosts have other names, never exported their topology");
+		   "nodes of slurm.conf, whose hosts have other names, that have never exported their topology");
 	if (!never.n && !old.n && !other.n)
-		doctor_ok(d, "all %zu nodes of slurm.conf have exported their topology", json_object_size(d->nodes));
+		doctor_ok(d, "each node of slurm.conf has exported its topology (%zu)", json_object_size(d->nodes));
 	json_decref(known);
 	json_decref(answer);
 }
@@ -419,7 +420,7 @@ void doctor_snapshot(struct doctor *d)
 		doctor_warn(d, "start topiary-snapshot on this host; on the registry's host read topiaryd's log",
 			    "%s, written %ld s ago, differs from the registry's", path, age);
 	else
-		doctor_ok(d, "%s: %zu shapes, written %ld s ago", path, s->nshapes, age);
+		doctor_ok(d, "%s: %zu shape%s, written %ld s ago", path, s->nshapes, PLURAL(s->nshapes), age);
 	compare_snapshot(d, s);
 	snapshot_free(s);
 	buf_free(&text);

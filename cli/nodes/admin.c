@@ -63,7 +63,7 @@ int cmd_accept(struct cmd *c, int argc, char **argv, struct err *e)
 		if (answer && !c->json)
 			printf("%s: accepted as the baseline of class %s (%" JSON_INTEGER_FORMAT " node%s)\n", node,
 			       cmd_text(answer, "class"), cmd_number(answer, "nodes"),
-			       cmd_number(answer, "nodes") == 1 ? "" : "s");
+			       PLURAL(cmd_number(answer, "nodes")));
 		if (answer)
 			json_array_append_new(accepted, answer);
 	}
@@ -116,7 +116,7 @@ static int print_removed(const json_t *removed, struct err *e)
 	rc = names.failed ? err_set(e, "out of memory") : hostlist_fold(names.data, &folded, e);
 	if (rc == 0)
 		printf("%s: removed (%zu node%s, %" JSON_INTEGER_FORMAT " former export%s)\n", folded.data, i,
-		       i == 1 ? "" : "s", history, history == 1 ? "" : "s");
+		       PLURAL(i), history, PLURAL(history));
 	buf_free(&names);
 	buf_free(&folded);
 	return rc;
@@ -244,10 +244,11 @@ static int print_found(const json_t *found, json_int_t checked, bool repair, str
 	if (json_array_size(found) && table_print(t, stdout))
 		rc = err_set(e, "cannot write the table to standard output");
 	table_free(t);
-	printf("%" JSON_INTEGER_FORMAT " documents checked, %zu cannot be rebuilt", checked, json_array_size(found));
+	printf("%" JSON_INTEGER_FORMAT " document%s checked, %zu cannot be rebuilt", checked, PLURAL(checked),
+	       json_array_size(found));
 	if (present)
-		printf(repair ? "; %zu nodes will export anew at their next boot or recheck" :
-		       "; `topiary fsck --repair` requests new exports from %zu nodes", present);
+		printf(repair ? "; %zu node%s will export anew at the next boot or recheck" :
+		       "; `topiary fsck --repair` requests new exports from %zu node%s", present, PLURAL(present));
 	puts("");
 	return rc;
 }

@@ -226,7 +226,7 @@ static int bench_node_send(const struct cmd *c, const char *node, const struct h
 		rc = cmd_print_json(answer, e);
 	else
 		printf("%s: costs of %u cores and %u NUMA node%s sent\n", node, b->cores, b->numas,
-		       b->numas == 1 ? "" : "s");
+		       PLURAL(b->numas));
 	json_decref(answer);
 	json_decref(j);
 	free(text);

@@ -186,7 +186,7 @@ static int print_diff(const struct cmd *c, const struct end ends[2], const struc
 		if (all || changes->list[i].severity != SEVERITY_IDENTITY)
 			change_print(&changes->list[i]);
 	if (!c->json)
-		printf("%zu change%s", changes->n, changes->n == 1 ? "" : "s");
+		printf("%zu change%s", changes->n, PLURAL(changes->n));
 	for (int s = SEVERITY_COUNT - 1; s >= 0; s--) {
 		size_t n = changes_count(changes, s);
 
@@ -430,7 +430,7 @@ static int print_drift(const json_t *drift, struct err *e)
 	rc = table_finish(t, e);
 	if (rc == 0)
 		printf("%zu node%s with drift: %zu capacity, %zu slow, %zu wiring, %zu cosmetic\n", all,
-		       all == 1 ? "" : "s", nodes[SEVERITY_CAPACITY], nodes[SEVERITY_SLOW], nodes[SEVERITY_WIRING],
+		       PLURAL(all), nodes[SEVERITY_CAPACITY], nodes[SEVERITY_SLOW], nodes[SEVERITY_WIRING],
 		       nodes[SEVERITY_COSMETIC]);
 	groups_free(&groups);
 	return rc;

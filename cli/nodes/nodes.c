@@ -90,7 +90,7 @@ static int nodes_print_table(const json_t *nodes, struct err *e)
 		return -1;
 	printf("%zu node%s, %zu with drift; %" JSON_INTEGER_FORMAT " bytes stored for %" JSON_INTEGER_FORMAT
 	       " bytes of XML\n",
-	       i, i == 1 ? "" : "s", drifted, stored, xml);
+	       i, PLURAL(i), drifted, stored, xml);
 	return 0;
 }
 

@@ -130,8 +130,8 @@ static void print_block(const struct described *t)
 	char name[SHAPE_NAME];
 
 	shape_name(t->strings.allocation, name);
-	printf("%s%s%s: %u cores, %u PUs, %s\n", colour ? "\033[1m" : "", t->file, colour ? "\033[0m" : "",
-	       t->strings.ncores, t->strings.npus, name);
+	printf("%s%s%s: %u core%s, %u PU%s, %s\n", colour ? "\033[1m" : "", t->file, colour ? "\033[0m" : "",
+	       t->strings.ncores, PLURAL(t->strings.ncores), t->strings.npus, PLURAL(t->strings.npus), name);
 	for (size_t i = 0; i < PRECISIONS; i++)
 		printf("  %-10s  %s%-5s%s  %s\n", precisions[i].name,
 		       !colour ? "" : t->hwloc[i] ? "\033[32m" : "\033[33m", t->hwloc[i] ? "hwloc" : "ours",

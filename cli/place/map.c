@@ -230,8 +230,8 @@ static int as_table(const struct mapping *m, const struct places *p, const char 
 	if (rc)
 		return err_set(e, "cannot write the costs");
 	fprintf(out, "%u rank%s on %u place%s of %u node%s, mapped in %.2f s; gain: relative to the chosen mapping\n",
-		m->ranks, m->ranks == 1 ? "" : "s", p->nplaces, p->nplaces == 1 ? "" : "s", p->nhosts,
-		p->nhosts == 1 ? "" : "s", m->seconds);
+		m->ranks, PLURAL(m->ranks), p->nplaces, PLURAL(p->nplaces), p->nhosts,
+		PLURAL(p->nhosts), m->seconds);
 	fprintf(out, "costs %s\n", costs);
 	fprintf(out, "busiest node: %.6g bytes exchanged with other nodes, %.6g with block\n", m->nic, m->nic_block);
 	return 0;
@@ -408,12 +408,12 @@ static struct matrix *load_matrix(const char *path, unsigned ranks, struct err *
 		return whole;
 	if (ranks > whole->ranks)
 		err_set(e, "%s: the matrix has %u rank%s, but the job has %u tasks", path, whole->ranks,
-			whole->ranks == 1 ? "" : "s", ranks);
+			PLURAL(whole->ranks), ranks);
 	else if (!(head = matrix_range(whole, 0, ranks)))
 		err_set(e, "%s: out of memory", path);
 	else
 		log_warning("%s: the matrix has %u ranks, the job %u task%s: only the first %u %s mapped", path,
-			    whole->ranks, ranks, ranks == 1 ? "" : "s", ranks, ranks == 1 ? "is" : "are");
+			    whole->ranks, ranks, PLURAL(ranks), ranks, ranks == 1 ? "is" : "are");
 	matrix_free(whole);
 	return head;
 }
@@ -462,7 +462,7 @@ static int fit_tasks(struct places *p, const struct args *a, struct err *e)
 	memset(tasks, 0xff, p->nhosts * sizeof(*tasks));
 	if (a->per_node && read_tasks(a->per_node, tasks, p->nhosts))
 		rc = err_set(e, "--tasks-per-node='%s' does not fit a job of %u node%s", a->per_node, p->nhosts,
-			     p->nhosts == 1 ? "" : "s");
+			     PLURAL(p->nhosts));
 	else
 		rc = places_fit(p, tasks, a->fill, e);
 	free(tasks);
@@ -477,10 +477,10 @@ static int make_room(const struct place_job *job, const struct args *a, unsigned
 		return -1;
 	if (ranks > p->nplaces && job->cpus < 2)
 		return err_set(e, "%u ranks, but the job has only %u place%s", ranks, p->nplaces,
-			       p->nplaces == 1 ? "" : "s");
+			       PLURAL(p->nplaces));
 	if (ranks > p->nplaces)
 		return err_set(e, "%u ranks of %u CPUs, but the job's cores have only %u such place%s", ranks,
-			       job->cpus, p->nplaces, p->nplaces == 1 ? "" : "s");
+			       job->cpus, p->nplaces, PLURAL(p->nplaces));
 	return places_fill(p, ranks, a->fill, e);
 }
 

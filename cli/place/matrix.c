@@ -125,7 +125,7 @@ static struct matrix *read_folder(const char *folder, struct err *e)
 			left_out += !files.used[i];
 		if (left_out)
 			log_warning("%s: ignored %zu file%s of smaller runs", folder, left_out,
-				    left_out == 1 ? "" : "s");
+				    PLURAL(left_out));
 		if (recorded < m->ranks)
 			log_warning("%s: only %u of %u ranks have a file", folder, recorded, m->ranks);
 	}

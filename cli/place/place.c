@@ -229,10 +229,10 @@ void costs_describe(const struct costs *c, struct buf *out)
 {
 	buf_puts(out, "within nodes: ");
 	if (c->used)
-		buf_printf(out, "of %u node%s from %s%s", c->used, c->used == 1 ? "" : "s", c->source,
+		buf_printf(out, "of %u node%s from %s%s", c->used, PLURAL(c->used), c->source,
 			   c->without ? ", " : "");
 	if (c->without)
-		buf_printf(out, "default for %u node%s", c->without, c->without == 1 ? "" : "s");
+		buf_printf(out, "default for %u node%s", c->without, PLURAL(c->without));
 	if (!c->used && !c->without)
 		buf_puts(out, "those of the file with the network or distances");
 }

@@ -215,11 +215,13 @@ static int print_table(const struct stage *s, struct err *e)
 				table_colour(t, COLOUR_GREEN);
 		}
 	}
-	printf("%zu jobs on %zu nodes with %llu cores", s->jobs.n, s->cluster->n, s->cluster->cores);
+	printf("%zu job%s on %zu node%s with %llu core%s", s->jobs.n, PLURAL(s->jobs.n), s->cluster->n,
+	       PLURAL(s->cluster->n), s->cluster->cores, PLURAL(s->cluster->cores));
 	if (s->jobs.skipped)
 		printf("; %zu more skipped (they never ran, or still run)", s->jobs.skipped);
 	if (s->jobs.unreadable)
-		printf("; %zu rows with too few values (line breaks in comments?)", s->jobs.unreadable);
+		printf("; %zu row%s with too few values (line breaks in comments?)", s->jobs.unreadable,
+		       PLURAL(s->jobs.unreadable));
 	puts("\n");
 	return table_finish(t, e);
 }

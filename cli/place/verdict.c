@@ -68,7 +68,7 @@ static void describe_wanted(const struct verdict *v, struct buf *out)
 
 	if (!v->nodes || !each)
 		return;
-	buf_printf(out, "%s%u task%s", all ? "" : "up to ", each, each == 1 ? "" : "s");
+	buf_printf(out, "%s%u task%s", all ? "" : "up to ", each, PLURAL(each));
 	if (!sharing && v->task_cores) {
 		buf_puts(out, " of ");
 		add_counted(out, v->task_cores, LEVEL_CORE);
@@ -161,7 +161,7 @@ static void describe_cuts(const struct verdict *v, struct buf *out)
 		all += cuts;
 		if (cuts && !verdict_lacks(v, level))
 			buf_printf(out, "%s%u split%s between %s", out->len > from ? ", " : "", cuts,
-				   cuts == 1 ? "" : "s", level_noun(level, 2));
+				   PLURAL(cuts), level_noun(level, 2));
 	}
 	if (out->len > from && v->nodes > 1)
 		buf_puts(out, " on the worst node");
@@ -175,7 +175,7 @@ static void describe_memory(const struct verdict *v, struct buf *out)
 		return;
 	buf_printf(out, "on %u of %u node%s, it requests more than the NUMA nodes of its cores have free: part of it"
 		   " may be far",
-		   v->memory_far, v->nodes, v->nodes == 1 ? "" : "s");
+		   v->memory_far, v->nodes, PLURAL(v->nodes));
 }
 
 static void describe_gpus(const struct verdict *v, struct buf *out)

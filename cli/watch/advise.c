@@ -587,7 +587,7 @@ static int print_step(const struct step *s, unsigned number, struct err *e)
 	snprintf(name, sizeof(name), "%s%.256s", step_files_is_id(s->files->name) ? "step " : "", s->files->name);
 	if (s->found.nodes < all)
 		snprintf(judged, sizeof(judged), "%u of ", s->found.nodes);
-	snprintf(what, sizeof(what), "%s%u node%s", judged, all, all == 1 ? "" : "s");
+	snprintf(what, sizeof(what), "%s%u node%s", judged, all, PLURAL(all));
 	if (number)
 		putchar('\n');
 	return found_print(&s->found, name, what, e);

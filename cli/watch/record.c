@@ -220,8 +220,8 @@ static int recorder_close(struct recorder *r, struct err *e)
 	if (is_empty)
 		trace_file_discard(r->output);
 	if (rc == 0) {
-		log_info("%s: recorded %u events of %u PUs for %.1f s", r->output, r->head.nevents, r->head.pus,
-			 (r->last - r->begun) * 1e-9);
+		log_info("%s: recorded %u event%s of %u PU%s for %.1f s", r->output, r->head.nevents,
+			 PLURAL(r->head.nevents), r->head.pus, PLURAL(r->head.pus), (r->last - r->begun) * 1e-9);
 		if (r->absent)
 			log_warning("%s: %llu values are absent: their counters gave impossible values, or others used "
 				    "them", r->output, (unsigned long long) r->absent);

@@ -255,8 +255,8 @@ static int phases_table(const struct trace *t, const struct trace_phases *p, con
 		table_cell(table, "%.3f", x->greatest);
 		table_cell(table, "%lld", (long long) ticks[i]);
 	}
-	printf("%s: %u processes, %llu ticks in %.1f s\n\n", *t->head.node ? t->head.node : "node", p->processes,
-	       (unsigned long long) t->ticks, t->end * 1e-9);
+	printf("%s: %u process%s, %llu tick%s in %.1f s\n\n", *t->head.node ? t->head.node : "node", p->processes,
+	       p->processes == 1 ? "" : "es", (unsigned long long) t->ticks, PLURAL(t->ticks), t->end * 1e-9);
 	return table_finish(table, e);
 }
 
@@ -334,8 +334,8 @@ static int print_table(const struct trace *t, const struct trace_view *v, struct
 	for (unsigned m = 0; m < v->n; m++)
 		for (unsigned i = 0; i < v->metrics[m].n; i++)
 			object_row(table, v, m, i);
-	printf("%s: %u PUs, %llu ticks in %.1f s\n\n", *t->head.node ? t->head.node : "node", t->head.pus,
-	       (unsigned long long) t->ticks, t->end * 1e-9);
+	printf("%s: %u PU%s, %llu tick%s in %.1f s\n\n", *t->head.node ? t->head.node : "node", t->head.pus,
+	       PLURAL(t->head.pus), (unsigned long long) t->ticks, PLURAL(t->ticks), t->end * 1e-9);
 	return table_finish(table, e);
 }
 

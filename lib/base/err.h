@@ -19,4 +19,7 @@ int err_set(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2
 /* Put "context: " before the text of e, unless it begins with it already. Always returns -1. */
 int err_within(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* In messages: "%u node%s", n, PLURAL(n). n is evaluated once. */
+#define PLURAL(n) ((n) == 1 ? "" : "s")
+
 #endif

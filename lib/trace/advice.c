@@ -23,7 +23,7 @@
 #define MANY_SHARED 0.5		/* of the PUs */
 #define MOVES 0.5		/* a bound thread never migrates */
 #define MOVES_LEAST 20		/* in all: threads migrate when they start */
-#define FAULTS 20000		/* about 1 us each: 2 % of the time */
+#define FAULTS 20000		/* about 1 us each: 2 % of the time; fewer in all are a start */
 #define FAR_PART 0.2
 #define MANY_FILLS 1e6		/* 64 MB/s of a PU; below that, the memory is not what matters */
 #define ONE_DOMAIN 1.6		/* times the mean of all domains */
@@ -320,7 +320,7 @@ static bool find_faults(const struct advice_facts *f, char *out, size_t size)
 {
 	double faults = total_of(f, MINOR), busy = total_of(f, BUSY) * 1e-9;
 
-	return busy > 0 && faults / busy >= FAULTS &&
+	return count_cores(f, ACTIVE) && faults * f->seconds >= FAULTS && faults / busy >= FAULTS &&
 		SAY("%.0f page faults a second of run time, about %.0f %% of it", faults / busy, faults / busy * 1e-4);
 }
 

@@ -194,7 +194,7 @@ def test_units_restart_without_an_error(site):
 def test_jobs_are_placed_beside_all_that_the_site_has(site):
     login = site.hosts["login"]
     # slurmctld looks for a snapshot every ten seconds.
-    assert wait_until(lambda: "snapshot: 2 nodes of 1 shapes"
+    assert wait_until(lambda: "snapshot: 2 nodes of 1 shape"
                       in site.hosts["controller"].says("cat /var/log/slurmctld.log"), 60, 0.5)
     number = login.says("sbatch --wait --parsable -N2 --topo-level=l3 --project=apollo --output=job --wrap='srun sh -c "
                         "\"test -r $HWLOC_XMLFILE; echo \\$SITE_PROJECT; ls -A /tmp\"'", user="alice")

@@ -77,6 +77,7 @@ enum fault {
 	SHORT_SERIAL,
 	KINDS_OF_CORES,
 	GPU_HOST,
+	ASLEEP,
 	FAULTS
 };
 static const struct {
@@ -111,6 +112,7 @@ static const struct {
 	[SHORT_SERIAL] = { "", ROWS(machines) },
 	[KINDS_OF_CORES] = { "", ROWS(machines) },
 	[GPU_HOST] = { "", ROWS(machines) },
+	[ASLEEP] = { "", ROWS(machines) },
 };
 
 static double between(double low, double high)
@@ -237,6 +239,9 @@ static void fault_plant(struct program *p, const struct trace_head *h, enum faul
 		break;
 	case SERIAL:
 		p->serial = between(0.3, 0.7);
+		break;
+	case ASLEEP:	/* all that it does is to start */
+		pus_scale(p->busy, magnitude(1e-5, 1e-3));
 		break;
 	case UNEVEN:
 		domain_scale(h,

@@ -155,6 +155,11 @@ def test_hwloc1(version, tmp_path):
     assert shapes(path)[path]["cores"]["text"] == "NUMANode:1 Core:4 PU:1"
 
 
+def test_one_core_is_one(tmp_path):
+    (tmp_path / "one.xml").write_bytes(lstopo("--input", "core:1 pu:1"))
+    assert topiary("shape", tmp_path / "one.xml").stdout.startswith(f"{tmp_path}/one.xml: 1 core, 1 PU, s")
+
+
 def test_table_for_people():
     path = documents()[0]
     done = topiary("shape", path)

@@ -32,6 +32,14 @@ def test_example_says_what_the_recipe_says():
     assert told and set(told) <= set(example)
 
 
+def test_lines_of_documents_may_be_repeated():
+    """What they append or create, they look for before."""
+    for name in ("README.md", "docs/admin-guide.md"):
+        text = (ROOT / name).read_text().replace("||\n", "||")
+        lines = "\n".join(re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)).split("\n")
+        assert not [line for line in lines if re.search(r">>|createuser|createdb", line) and "||" not in line], name
+
+
 def test_documents_are_installed_under_their_names(tmp_path):
     """debhelper compresses others of this size, and the manuals name them without .gz."""
     shutil.copytree(ROOT / "packaging/debian", tmp_path / "debian")

@@ -126,7 +126,7 @@ TEST(finds_shapes_of_nodes, .setup_func = watch_begin, .teardown_func = watch_en
 	assert_null(snapshot_view_get());
 	sealed_swap("cn[1-3],big", "Package:2 Core:4 PU:1");
 	snapshot_watch_check();
-	expect_heard(0, 1, "snapshot: 4 nodes of 1 shapes");
+	expect_heard(0, 1, "snapshot: 4 nodes of 1 shape");
 	v = snapshot_view_get();
 	assert_non_null(v);
 	assert_int_equal(snapshot_view_nodes(v), 4);
@@ -143,7 +143,7 @@ TEST(finds_shapes_of_nodes, .setup_func = watch_begin, .teardown_func = watch_en
 
 	sealed_swap("cn[3-4]", "Core:2");
 	snapshot_watch_check();
-	expect_heard(0, 2, "snapshot: 2 nodes of 1 shapes");
+	expect_heard(0, 2, "snapshot: 2 nodes of 1 shape");
 	next = snapshot_view_get();
 	assert_true(snapshot_view_serial(next) != snapshot_view_serial(v));
 	assert_null(snapshot_view_shape(next, "cn1"));
@@ -487,7 +487,7 @@ TEST(waits_for_writers, .setup_func = watch_begin, .teardown_func = watch_end)
 	}
 	sleep_ms(REST);
 	snapshot_watch_check();
-	expect_heard(1, 1, "snapshot: 1 nodes of 1 shapes");
+	expect_heard(1, 1, "snapshot: 1 node of 1 shape");
 }
 
 /* --- the thread --- */

@@ -108,7 +108,7 @@ static int solve_search(struct search *x)
 static int too_few(const struct matrix *m, const struct places *p, struct err *e)
 {
 	return err_set(e, "mapping: %u ranks, but the job has only %u place%s", m->ranks, p->nplaces,
-		       p->nplaces == 1 ? "" : "s");
+		       PLURAL(p->nplaces));
 }
 
 int mapping_solve(const struct matrix *m, const struct places *p, enum mapping_effort effort, unsigned seed,
