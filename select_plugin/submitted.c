@@ -238,11 +238,6 @@ static bool may_hold(const struct job_request *req, const struct finding *f)
 	return false;
 }
 
-static const char *plural(unsigned n)
-{
-	return n == 1 ? "" : "s";
-}
-
 /* need: cores of one task on the named node, or of the job's `each` tasks on a node. */
 static int refuse_path(const struct job_request *req, const struct finding *f, const char *path, uint32_t each,
 		       unsigned need, struct err *e)
@@ -256,14 +251,14 @@ static int refuse_path(const struct job_request *req, const struct finding *f, c
 		return err_set(e, "--topo-request=%s: no node that the job may get has these domains", path);
 	if (f->holding.nodes < req->min_nodes && f->holding.nodes)
 		return err_set(e, "--topo-request=%s: the job needs %u node%s with these domains, but only %u %s them",
-			       path, req->min_nodes, plural(req->min_nodes), f->holding.nodes,
+			       path, req->min_nodes, PLURAL(req->min_nodes), f->holding.nodes,
 			       f->holding.nodes == 1 ? "has" : "have");
 	if (need == cores || (req->tasks > 1 && req->min_nodes != req->max_nodes))
 		return err_set(e, "--topo-request=%s requests %u core%s on each node, but the job's %u tasks cannot be"
 			       " divided evenly among nodes that have these domains so that those of each need as many",
-			       path, cores, plural(cores), req->tasks);
+			       path, cores, PLURAL(cores), req->tasks);
 	return err_set(e, "--topo-request=%s requests exactly %u core%s on each node, but %u task%s %u there: request"
-		       " as many cores as the tasks need", path, cores, plural(cores), each,
+		       " as many cores as the tasks need", path, cores, PLURAL(cores), each,
 		       each == 1 ? " needs" : "s need", need);
 }
 
@@ -281,17 +276,17 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 	if (f->named >= 0)
 		return err_set(e, "node %s cannot meet the requirement: a task needs %u core%s in one %s, but its"
 			       " largest has %u", node_record_table_ptr[f->named]->name, need.cores,
-			       plural(need.cores), domain, f->named_cores);
+			       PLURAL(need.cores), domain, f->named_cores);
 	if (req->max_nodes > f->holding.nodes && f->holding.nodes >= req->min_nodes)
 		return err_set(e, "--topo-fit=require --topo-level=%s: with the tasks of each node in one %s there is"
 			       " room for %llu of the job's %u; the largest %s has %u core%s", level, domain,
 			       (unsigned long long) f->holding.tasks, req->tasks, domain, f->largest,
-			       plural(f->largest));
+			       PLURAL(f->largest));
 	if (need.cores > f->largest)
 		return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u core%s in one %s, but the"
-			       " largest has %u", level, need.cores, plural(need.cores), domain, f->largest);
+			       " largest has %u", level, need.cores, PLURAL(need.cores), domain, f->largest);
 	return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u node%s with %u core%s in one %s, but"
-		       " only %u %s", level, req->min_nodes, plural(req->min_nodes), need.cores, plural(need.cores),
+		       " only %u %s", level, req->min_nodes, PLURAL(req->min_nodes), need.cores, PLURAL(need.cores),
 		       domain, f->holding.nodes, f->holding.nodes == 1 ? "has" : "have");
 }
 
@@ -346,7 +341,7 @@ static int memory_check(const struct job_request *req, struct snapshot_view *v, 
 	if (memory.wanted)
 		snprintf(holds, sizeof(holds), " whose NUMA nodes hold %llu MB", (unsigned long long) memory.wanted);
 	return err_set(e, "--topo-mem=require: no node that the job may get has %u core%s%s%s%s", need.cores,
-		       plural(need.cores), req->request.fit == FIT_SPREAD ? ", those of each task in one " : "",
+		       PLURAL(need.cores), req->request.fit == FIT_SPREAD ? ", those of each task in one " : "",
 		       req->request.fit == FIT_SPREAD ? level_noun(level, 1) : "", holds);
 }
 
