@@ -430,8 +430,7 @@ class Cluster:
     def knows_hardware(self):
         """slurmctld has read a snapshot that tells of each node: one before may lack those that registered last."""
         log = self.folder / "log" / "slurmctld.log"
-        nodes = f"{len(self.xml)} node{'s' * (len(self.xml) > 1)}"
-        return self.stock or f"snapshot: {nodes} of" in log.read_text(errors="replace")
+        return self.stock or f"snapshot: {len(self.xml)} node" in log.read_text(errors="replace")
 
     def start_slurmctld(self):
         self.run_daemon("slurmctld", ["slurmctld", "-D", "-f", f"{self.folder}/etc/slurm.conf"],

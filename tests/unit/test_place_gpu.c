@@ -629,7 +629,7 @@ TEST(places_of_tasks)
 		  "1:96-111 2:112-127 4:32-47 8:48-63 10:0-15 20:16-31 40:64-79 80:80-95" },
 		/* What Slurm bound stays, in whatever order. */
 		{ &machines[3], 8, 4, 4, bound, "", "20:0-7 1:96-103 80:64-71 4:32-39" },
-		/* A task alone: as many cores near each of its GPUs, wherever these are; all near any without a number. */
+		/* A task alone: as many cores near each of its GPUs, wherever these are; without a number all. */
 		{ &four, 4, 1, 4, NULL, "", "f:0-1,4-5,8-9,12-13" }, { &four, 4, 1, 6, NULL, "", "f:0-9,12-13" },
 		{ &four, 4, 1, 14, NULL, "", "f:0-13" }, { &four, 4, 1, 0, NULL, "", "f:0-15" },
 		{ &four, 4, 1, 99, NULL, "", "f:0-15" }, { &four, 4, 1, 2, two, "", "6:4-5,8-9" },
