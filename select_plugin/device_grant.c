@@ -41,11 +41,6 @@ static bool read_node(struct on_node *on, const job_resources_t *r, unsigned at,
 
 /* --- the choice --- */
 
-static bool is_shared(const char *name)
-{
-	return !strcasecmp(name, "mps") || !strcasecmp(name, "shard");
-}
-
 static bool shares_gpus(int node)
 {
 	return device_state(node, "mps") || device_state(node, "shard");
@@ -142,7 +137,7 @@ static void choose(const job_record_t *job, gres_state_t *s)
 	const job_resources_t *r = job->job_resrcs;
 	unsigned at = 0;
 
-	if (g->gres_per_socket || is_shared(s->gres_name))
+	if (g->gres_per_socket || !strcasecmp(s->gres_name, "mps") || !strcasecmp(s->gres_name, "shard"))
 		return;
 	for (int i = glue_next(r->node_bitmap, 0); i >= 0; at += glue_cores(i), i = glue_next(r->node_bitmap, i + 1))
 		choose_on(job, s, i, at);

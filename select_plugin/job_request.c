@@ -67,11 +67,6 @@ static int read_request(const char *comment, char **variables, uint32_t count, s
 	return 0;
 }
 
-static bool shares_cores(const part_record_t *part)
-{
-	return part && (part->max_share & ~SHARED_FORCE) != 1;
-}
-
 static uint32_t consumable_flags(const part_record_t *part)
 {
 	return part && part->cr_type ? part->cr_type : slurm_conf.select_type_param;
@@ -147,7 +142,8 @@ const char *job_request_left_there(const part_record_t *part)
 		return "SelectTypeParameters does not allocate cores (CR_Core)";
 	if (part && !part->max_share)
 		return "the partition allocates whole nodes (OverSubscribe=EXCLUSIVE)";
-	return shares_cores(part) ? "jobs may share cores in the partition (OverSubscribe)" : NULL;
+	return part && (part->max_share & ~SHARED_FORCE) != 1 ?
+		"jobs may share cores in the partition (OverSubscribe)" : NULL;
 }
 
 /*

@@ -568,9 +568,15 @@ static int job_refuse(const struct call *c, const char *why)
 /* Whether a job with a requirement can ever run. Slurm only looks at counts, so the requirement is checked first. */
 static int test_only(const struct call *c, struct candidate_set *s)
 {
+	bool can = start_estimate_possible(s);
 	struct buf text = {0};
 
-	if (!start_estimate_possible(s) && candidates_unknown(s) < 0 && !candidates_cache.refused) {
+	/* Tasks that are spread share cores where there are too few. */
+	if (!can && s->req->own_cores) {
+		job_request_own_cores(s->req, false);
+		can = start_estimate_possible(s);
+	}
+	if (!can && candidates_unknown(s) < 0 && !candidates_cache.refused) {
 		add_requirement(s, &text);
 		job_refuse(c, text.failed ? "out of memory" : text.data);
 		buf_free(&text);

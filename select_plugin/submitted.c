@@ -314,10 +314,11 @@ static const char *memory_there(const part_record_t *part)
 	return flags & CR_MEMORY ? NULL : "SelectTypeParameters does not allocate memory (CR_Core_Memory)";
 }
 
-/* Memory that must be near, for the fewest tasks that a node gets. */
+/* Memory that must be near, for as many tasks as at least one node gets. */
 static int memory_check(const struct job_request *req, struct snapshot_view *v, const bitstr_t *nodes, struct err *e)
 {
-	uint32_t tasks = req->min_nodes == req->max_nodes ? MAX(req->tasks / req->min_nodes, 1) : 1;
+	uint32_t most = MAX(MIN(req->max_nodes, bit_set_count((bitstr_t *) nodes)), 1),
+		 tasks = (MAX(req->tasks, 1) - 1) / most + 1;
 	enum level level = req->request.level == LEVEL_NODE ? LEVEL_L3 : req->request.level;
 	struct numa_memory memory = { .wanted = job_request_memory(req, tasks) };
 	const struct shape *last = NULL;

@@ -284,9 +284,9 @@ def gpus_of_job(case):
     request = case.request
     if len(case.records) != 1 or request.array or request.value("exclusive") is not None or request.value(
             "topo-fit") in ("off", "spread", "require") or request.value("topo-level") or request.value(
-            "topo-mem") or any(word.startswith(("--gres-flags", "--cpus-per-gpu", "--overcommit", "--spread-job",
-                                                     "--ntasks-per-socket", "--sockets-per-node", "-m"))
-                                   for word in request.options):
+            "topo-request") or request.value("topo-mem") or any(word.startswith((
+                "--gres-flags", "--cpus-per-gpu", "--overcommit", "--spread-job", "--ntasks-per-socket",
+                "--sockets-per-node", "-m")) for word in request.options):
         return
     record = case.records[0]
     for node, granted in record.gpus.items():
