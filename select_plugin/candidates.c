@@ -451,6 +451,13 @@ static void prefer_memory(struct candidate_set *s, const struct shape *shape, st
 		*candidate = without;
 }
 
+static bool has_gpus(int node)
+{
+	const char *gres = node_record_table_ptr[node]->gres;
+
+	return gres && strstr(gres, "gpu");
+}
+
 /* Computes the cost of the candidate; false when the tasks do not fit. Cheap checks come first. */
 static bool candidate_weigh(struct candidate_set *s, struct candidate_node *candidate)
 {
@@ -468,6 +475,9 @@ static bool candidate_weigh(struct candidate_set *s, struct candidate_node *cand
 	if (have < need.cores || !whole_need(s, have, candidate, &need))
 		return false;
 	candidate->need_cores = need.cores;
+	candidate->worth = chooser_worth(s->spare_gpus && !s->devices.name && has_gpus(node), glue_cores(node),
+					   node_record_table_ptr[node]->real_memory);
+	candidate->free = need.fit == FIT_SPREAD ? 0 : have;
 	need_limit(s, node, memory, shape, &need);
 	candidate_cost(s, shape, &need, candidate);
 	prefer_memory(s, shape, &need, candidate);

@@ -210,43 +210,37 @@ static unsigned levels_on(int node)
 }
 
 /*
- * Records why its nodes are better than the best other one, in the order of candidate_node_compare. Where the other is
- * better, because Slurm chose the nodes, nothing is recorded, nor where either node lacks the level that decided, or
- * what else is free is not known. in_order: they were chosen by that comparison.
+ * Records why its nodes are better than the best other one, by the first difference in the order of the choice. Where
+ * the other is better, because Slurm chose the nodes, nothing is recorded, nor where either node lacks the level that
+ * decided, or what else is free is not known. in_order: they were chosen by that comparison.
  */
 static void runner_up_set(struct verdict *v, const struct candidate_node *own, const struct candidate_node *other,
 			  bool in_order)
 {
-	const struct {
-		enum verdict_better better;
-		int more;	/* of the other one */
-	} by[] = {
-		{ BETTER_MEMORY, other->memory_far - own->memory_far },
-		{ BETTER_KINDS, other->mixes_kinds - own->mixes_kinds },
-		{ BETTER_DEVICES, other->devices_far - own->devices_far },
-		{ BETTER_DEVICES, (int) other->devices_unserved - (int) own->devices_unserved },
-		{ BETTER_SHARING, other->shares_cores - own->shares_cores },
-		{ BETTER_SPARE, (int) other->spare - (int) own->spare },
-		{ BETTER_BY_COST, score_compare(other->cost, own->cost) },
-		{ in_order ? BETTER_ORDER : BETTER_BY_COST, 1 },
+	static const enum verdict_better by[] = {
+		[CHOOSER_DEVICES] = BETTER_DEVICES, [CHOOSER_UNSERVED] = BETTER_DEVICES,
+		[CHOOSER_MEMORY] = BETTER_MEMORY, [CHOOSER_KINDS] = BETTER_KINDS,
+		[CHOOSER_SHARING] = BETTER_SHARING, [CHOOSER_SPARE] = BETTER_SPARE,
+		[CHOOSER_WORTH] = BETTER_WORTH, [CHOOSER_FREE] = BETTER_FREE, [CHOOSER_INDEX] = BETTER_BY_COST,
 	};
+	enum chooser_row by_row;
 	enum score_row row;
 	enum level level;
-	size_t i = 0;
+	int differ;
 
-	while (!by[i].more)
-		i++;
-	if (by[i].more < 0)
+	if (candidate_node_compare(own, other, &by_row) > 0 && by_row != CHOOSER_INDEX)
 		return;
 	snprintf(v->beside, sizeof(v->beside), "%s", node_record_table_ptr[other->node]->name);
-	v->better = by[i].better;
-	if (v->better || !score_differ(own->cost, other->cost, &row, &level))
+	v->better = by_row == CHOOSER_INDEX && in_order ? BETTER_ORDER : by[by_row];
+	if (v->better || !(differ = score_differ(own->cost, other->cost, &row, &level)))
 		return;
 	v->decided_row = row;
 	v->decided_level = level;
 	if (row == SCORE_BEYOND)
 		level = v->request.fit == FIT_SPREAD && v->request.level == LEVEL_NODE ? LEVEL_L3 : v->request.level;
-	if (!(levels_on(own->node) & levels_on(other->node) & 1u << level) || (v->free_unknown && row >= SCORE_OPEN))
+	/* A node of a later front may be worse than another of its nodes only. */
+	if (differ > 0 || !(levels_on(own->node) & levels_on(other->node) & 1u << level) ||
+	    (v->free_unknown && row >= SCORE_OPEN))
 		*v->beside = '\0';
 }
 
@@ -268,6 +262,7 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 	const bitstr_t *got = job->job_resrcs ? job->job_resrcs->node_bitmap : NULL;
 	bool as_planned = true;
 	struct score_need need;
+	enum chooser_row by_row;
 
 	v.nodes = v.more_nodes = 0;
 	for (unsigned i = 0; got && i < count; i++) {
@@ -277,7 +272,7 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 		if (!bit_test((bitstr_t *) got, c->node)) {
 			as_planned &= i >= p->choice.count;
 			if (i >= p->choice.count && i - p->choice.count < others && !c->required &&
-			    c->tasks == last->tasks && (!other || candidate_node_compare(c, other) < 0))
+			    c->tasks == last->tasks && (!other || candidate_node_compare(c, other, &by_row) < 0))
 				other = c;
 			continue;
 		}
@@ -288,7 +283,7 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 		if (!worst || score_compare(c->cost, worst->cost) > 0)
 			worst = c;
 		/* Named nodes are not compared with others. */
-		if (!c->required && c->tasks == last->tasks && (!own || candidate_node_compare(c, own) > 0))
+		if (!c->required && c->tasks == last->tasks && (!own || candidate_node_compare(c, own, &by_row) > 0))
 			own = c;
 	}
 	if (!first)

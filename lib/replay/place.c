@@ -155,7 +155,9 @@ static bool node_score(const struct search *s, unsigned node, uint32_t tasks, un
 		need.nlimits = limits_find(s, node, need.cores);
 		need.limits = s->placer->limits;
 	}
-	*out = (struct candidate_node){ .node = node, .tasks = tasks, .need_cores = need.cores };
+	*out = (struct candidate_node){ .node = node, .tasks = tasks, .need_cores = need.cores,
+					.worth = chooser_worth(false, kind->shape->cores, kind->memory),
+					.free = need.fit == FIT_SPREAD ? 0 : s->room->count[node] };
 	for (;; need.nlimits = 0, out->memory_far = true) {
 		out->cost = fit_cost_of_kind(&s->placer->cache, kind->shape, cluster_room_node(s->room, node), &need,
 					     s->placer->cores, NULL, &out->fit, &out->mixes_kinds);

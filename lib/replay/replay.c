@@ -44,6 +44,7 @@ struct replay {
 	struct cluster_room room, later;	/* now; at the start of the first in the queue */
 	long long now, reserved;	/* reserved: that start, 0 when unknown */
 	size_t later_holds;		/* nodes that can take a share of it then */
+	struct cluster_shares *plan;	/* its nodes then; NULL: not chosen yet, or not possible */
 	struct turn **queue;		/* waiting jobs, in order; */
 	struct turn **by_end, **by_due;	/* running jobs, in order */
 	size_t waiting, running;
@@ -176,18 +177,19 @@ static enum level level_within(const struct turn *t)
 }
 
 /*
- * Chooses a job's nodes and cores: 0; 1 when there is no room; -1 when memory is short. Tasks that cannot be spread now
- * are placed as by Slurm. If the shares of the tasks are not equal, not all nodes must hold the largest.
+ * Chooses a job's nodes and cores in a room; can: enough nodes have the cores. 0; 1 when there is no room; -1 when
+ * memory is short. Tasks that cannot be spread now are placed as by Slurm. If the shares of the tasks are not equal,
+ * not all nodes must hold the largest.
  */
-static int nodes_choose(struct replay *r, const struct turn *t, struct cluster_shares **out)
+static int nodes_choose(struct replay *r, const struct cluster_room *room, const struct turn *t, bool can,
+			struct cluster_shares **out)
 {
-	bool can = cluster_room_can(&r->room, t->job, level_within(t));
 	int rc = 1;
 
 	if (t->ours && (can || t->job->tasks % t->job->nodes))
-		rc = placer_choose(r->placer, &r->room, t->job, &t->want, r->nodes, out);
+		rc = placer_choose(r->placer, room, t->job, &t->want, r->nodes, out);
 	if (can && (!t->ours || (rc > 0 && t->want.fit == FIT_SPREAD)))
-		rc = stock_choose(&r->room, t->job, r->policy->kind == POLICY_BLOCK, r->nodes, out);
+		rc = stock_choose(room, t->job, r->policy->kind == POLICY_BLOCK, r->nodes, out);
 	return rc;
 }
 
@@ -237,15 +239,12 @@ static long long time_limit(const struct turn *t)
 }
 
 /* Takes ownership of the shares, or frees them. */
-static int job_start(struct replay *r, struct turn *t, struct cluster_shares *shares)
+static int job_start(struct replay *r, struct turn *t, struct cluster_shares *shares,
+		     const struct judgement *judgement)
 {
-	struct judgement judgement;
-
 	t->shares = shares;
 	t->end = r->now + t->job->run;
 	t->due = r->now + time_limit(t);
-	if (placer_judge(r->placer, &r->room, t->job, shares, &judgement))
-		return no_memory(r);
 	if (cluster_room_occupy(&r->room, shares))
 		return err_set(r->err, "%s: job %s was given cores or memory that other jobs hold", r->policy->name,
 			       t->job->name);
@@ -254,7 +253,7 @@ static int job_start(struct replay *r, struct turn *t, struct cluster_shares *sh
 	r->running++;
 	r->changes++;
 	tally_room(&r->tally, &r->room, shares);
-	tally_job(r, t->job, &judgement);
+	tally_job(r, t->job, judgement);
 	if (r->watch && r->watch->started)
 		r->watch->started(r->watch->user, t->job, shares, r->now);
 	return 0;
@@ -280,59 +279,59 @@ static void job_finish(struct replay *r)
 /* --- the queue --- */
 
 /*
- * Releases cores in the later room, or occupies them, and updates the number of nodes that can take a share of the
- * first in the queue.
- */
-static int later_change(struct replay *r, const struct cluster_shares *s, bool give)
-{
-	const struct turn *first = r->queue[0];
-	int rc = 0;
-
-	for (size_t i = 0; i < s->n; i++)
-		r->later_holds -= cluster_room_holds(&r->later, s->list[i].node, first->job, level_within(first));
-	if (give)
-		cluster_room_release(&r->later, s);
-	else
-		rc = cluster_room_occupy(&r->later, s);
-	for (size_t i = 0; i < s->n; i++)
-		r->later_holds += cluster_room_holds(&r->later, s->list[i].node, first->job, level_within(first));
-	return rc;
-}
-
-/*
  * The start of the first in the queue if each job runs as long as it may; jobs beyond their limit are expected to end
  * at any moment.
  */
 static void first_reserve(struct replay *r)
 {
 	const struct turn *first = r->queue[0];
+	enum level within = level_within(first);
 
 	if (r->reserved > r->now)
 		return;
 	r->reserved = 0;
+	free(r->plan);
+	r->plan = NULL;
 	cluster_room_copy(&r->later, &r->room);
 	r->later_holds = 0;
 	for (unsigned i = 0; i < r->cluster->n; i++)
-		r->later_holds += cluster_room_holds(&r->later, i, first->job, level_within(first));
+		r->later_holds += cluster_room_holds(&r->later, i, first->job, within);
 	for (size_t i = 0; i < r->running; i++) {
+		const struct cluster_shares *s = r->by_due[i]->shares;
 		long long due = r->by_due[i]->due;
 
 		if (r->later_holds >= first->job->nodes && due > r->reserved)
 			break;
-		later_change(r, r->by_due[i]->shares, true);
+		for (size_t k = 0; k < s->n; k++)
+			r->later_holds -= cluster_room_holds(&r->later, s->list[k].node, first->job, within);
+		cluster_room_release(&r->later, s);
+		for (size_t k = 0; k < s->n; k++)
+			r->later_holds += cluster_room_holds(&r->later, s->list[k].node, first->job, within);
 		r->reserved = due > r->now ? due : r->now + 1;
 	}
 	r->changes++;
 }
 
-static bool delays_first(struct replay *r, const struct cluster_shares *shares)
+/*
+ * Keeps the planned nodes of the first in the queue from a job that would stay beyond its start: whole, as Slurm's
+ * backfill does (_attempt_backfill() of plugins/sched/backfill). Released when the job is placed. 0, or -1.
+ */
+static int plan_keep(struct replay *r)
 {
-	if (later_change(r, shares, false))
-		return true;
-	if (r->later_holds >= r->queue[0]->job->nodes)
-		return false;
-	later_change(r, shares, true);
-	return true;
+	const struct turn *first = r->queue[0];
+	int rc = r->plan ? 0 : nodes_choose(r, &r->later, first, r->later_holds >= first->job->nodes, &r->plan);
+
+	for (size_t i = 0; r->plan && i < r->plan->n; i++) {
+		struct cluster_share *s = &r->plan->list[i];
+
+		s->cores = r->room.count[s->node];
+		s->memory = 0;
+		memcpy(s->mask, cluster_room_node(&r->room, s->node),
+		       r->cluster->nodes[s->node].kind->words * sizeof(*s->mask));
+	}
+	if (r->plan)
+		cluster_room_occupy(&r->room, r->plan);
+	return rc < 0 ? -1 : 0;
 }
 
 /* A waiting job, the first or behind it. Returns 0: started; 1: waits; -1. */
@@ -340,26 +339,33 @@ static int queue_try(struct replay *r, size_t at)
 {
 	struct turn *t = r->queue[at];
 	bool stays = at && r->now + time_limit(t) > r->reserved;
-	struct cluster_shares *shares;
+	struct cluster_shares *shares = NULL;
+	struct judgement judgement;
 	int rc;
 
 	if (t->class->stuck == r->ends || (stays && t->class->barred == r->changes))
 		return 1;
-	if ((rc = nodes_choose(r, t, &shares)) > 0)
+	if (stays && plan_keep(r))
+		return no_memory(r);
+	rc = nodes_choose(r, &r->room, t, cluster_room_can(&r->room, t->job, level_within(t)), &shares);
+	if (!rc && placer_judge(r->placer, &r->room, t->job, shares, &judgement))
+		rc = -1;
+	if (stays && r->plan)
+		cluster_room_release(&r->room, r->plan);
+	if (rc > 0 && stays)
+		t->class->barred = r->changes;
+	else if (rc > 0)
 		t->class->stuck = r->ends;
+	if (rc < 0)
+		free(shares);
 	if (rc)
 		return rc < 0 ? no_memory(r) : 1;
-	if (stays && delays_first(r, shares)) {
-		free(shares);
-		t->class->barred = r->changes;
-		return 1;
-	}
 	list_remove(r->queue, r->waiting--, at);
 	if (at)
 		r->result.backfilled++;
 	else
 		r->reserved = 0;
-	return job_start(r, t, shares);
+	return job_start(r, t, shares, &judgement);
 }
 
 static int queue_schedule(struct replay *r)
@@ -454,7 +460,8 @@ static int classes_find(struct replay *r)
 			continue;
 		}
 		t->class = &r->classes[n++];
-		rc = t->job->nodes > r->cluster->n ? 1 : nodes_choose(r, t, &shares);
+		rc = t->job->nodes > r->cluster->n ? 1 :
+			nodes_choose(r, &r->room, t, cluster_room_can(&r->room, t->job, level_within(t)), &shares);
 		free(shares);
 		t->class->refused = rc > 0;
 		if (rc < 0)
@@ -509,6 +516,7 @@ static void replay_free(struct replay *r)
 	free(r->by_end);
 	free(r->by_due);
 	free(r->nodes);
+	free(r->plan);
 	placer_free(r->placer);
 	cluster_room_free(&r->room);
 	cluster_room_free(&r->later);

@@ -9,9 +9,9 @@
  * Simulates the same submissions on a cluster under another placement policy.
  *
  * Jobs are submitted at their times and wait in one queue, first come first served, with EASY backfill (Lifka 1995,
- * "The ANL/IBM SP scheduling system"): a job may overtake the first in the queue if that does not delay it according to
- * the time limits, or to the run times if there is no limit. Each job has its recorded run time and number of nodes.
- * REPLAY_DEPTH jobs are considered for backfill.
+ * "The ANL/IBM SP scheduling system"): a job may overtake the first in the queue if it ends before that one can start,
+ * by the time limits, or by the run times if there is no limit, or if other nodes than that one's hold it. Each job has
+ * its recorded run time and number of nodes. REPLAY_DEPTH jobs are considered for backfill.
  */
 #define REPLAY_DEPTH 500u
 

@@ -10,35 +10,161 @@
 
 /* --- candidates --- */
 
-int candidate_node_compare(const struct candidate_node *a, const struct candidate_node *b)
-{
-	int rc;
+#define MEMORY_STEP_BITS 16	/* 64 GB: nodes of one purchase may have a little more or less */
 
-	if (a->required != b->required)
-		return a->required ? -1 : 1;
-	if (a->weight != b->weight)
-		return a->weight < b->weight ? -1 : 1;
-	if (a->devices_far != b->devices_far)
-		return a->devices_far ? 1 : -1;
-	if (a->devices_unserved != b->devices_unserved)
-		return a->devices_unserved < b->devices_unserved ? -1 : 1;
-	if (a->memory_far != b->memory_far)
-		return a->memory_far ? 1 : -1;
-	if (a->mixes_kinds != b->mixes_kinds)
-		return a->mixes_kinds ? 1 : -1;
-	if (a->tasks != b->tasks)
-		return a->tasks > b->tasks ? -1 : 1;
-	if (a->shares_cores != b->shares_cores)
-		return a->shares_cores ? 1 : -1;
-	if (a->spare != b->spare)
-		return a->spare < b->spare ? -1 : 1;
-	rc = a->cost == b->cost ? 0 : score_compare(a->cost, b->cost);
-	return rc ? rc : a->node - b->node;
+uint64_t chooser_worth(bool gpus, unsigned cores, uint64_t memory_mb)
+{
+	return (uint64_t) gpus << 63 | (uint64_t) cores << 32 | (uint32_t) (memory_mb >> MEMORY_STEP_BITS);
+}
+
+static int order(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+/* "beyond" and "cuts", and "touched", are the first counts of a cost: all but the last of its first word; two words. */
+static int cost_compare(const struct candidate_node *a, const struct candidate_node *b, enum chooser_row row)
+{
+	if (a->cost == b->cost)
+		return 0;
+	if (row == CHOOSER_WHOLE)
+		return order(a->cost->word[0] >> 16, b->cost->word[0] >> 16);
+	if (row == CHOOSER_TOUCHED && a->cost->word[0] == b->cost->word[0])
+		return order(a->cost->word[1], b->cost->word[1]);
+	return row == CHOOSER_TOUCHED ? order(a->cost->word[0], b->cost->word[0]) : score_compare(a->cost, b->cost);
+}
+
+static int row_compare(const struct candidate_node *a, const struct candidate_node *b, enum chooser_row row)
+{
+	switch (row) {
+	case CHOOSER_REQUIRED:
+		return order(b->required, a->required);
+	case CHOOSER_WEIGHT:
+		return order(a->weight, b->weight);
+	case CHOOSER_DEVICES:
+		return order(a->devices_far, b->devices_far);
+	case CHOOSER_UNSERVED:
+		return order(a->devices_unserved, b->devices_unserved);
+	case CHOOSER_MEMORY:
+		return order(a->memory_far, b->memory_far);
+	case CHOOSER_KINDS:
+		return order(a->mixes_kinds, b->mixes_kinds);
+	case CHOOSER_TASKS:
+		return order(b->tasks, a->tasks);
+	case CHOOSER_SHARING:
+		return order(a->shares_cores, b->shares_cores);
+	case CHOOSER_SPARE:
+		return order(a->spare, b->spare);
+	case CHOOSER_FRONT:
+		return order(a->front, b->front);
+	case CHOOSER_WORTH:
+		return order(a->worth, b->worth);
+	case CHOOSER_FREE:
+		return order(a->free, b->free);
+	case CHOOSER_INDEX:
+		return order(a->node, b->node);
+	default:
+		return cost_compare(a, b, row);
+	}
+}
+
+static int compare_up_to(const struct candidate_node *a, const struct candidate_node *b, enum chooser_row last,
+			 enum chooser_row *row)
+{
+	int rc = 0;
+
+	for (*row = CHOOSER_REQUIRED; !(rc = row_compare(a, b, *row)) && *row < last; ++*row)
+		;
+	return rc;
+}
+
+int candidate_node_compare(const struct candidate_node *a, const struct candidate_node *b, enum chooser_row *row)
+{
+	return compare_up_to(a, b, CHOOSER_INDEX, row);
 }
 
 static int by_rank(const void *a, const void *b)
 {
-	return candidate_node_compare(a, b);
+	enum chooser_row row;
+
+	return candidate_node_compare(a, b, &row);
+}
+
+/* Whether the job would touch fewer domains of some level on a, and more of none. L2 caches are as cores mostly. */
+static bool touches_less(const struct candidate_node *a, const struct candidate_node *b)
+{
+	bool less = false;
+
+	for (enum level level = LEVEL_PACKAGE; level <= LEVEL_L3; level++) {
+		unsigned x = score_count(a->cost, SCORE_TOUCHED, level), y = score_count(b->cost, SCORE_TOUCHED, level);
+
+		if (x > y)
+			return false;
+		less |= x < y;
+	}
+	return less;
+}
+
+#define FRONT_COSTS 64		/* of more different ones the last may be in one front with a better one */
+
+struct fronts {
+	const struct candidate_node *of[FRONT_COSTS];	/* in the order of their costs: what is better comes before */
+	unsigned front[FRONT_COSTS], n;
+};
+
+static int fronts_compare(const struct candidate_node *a, const struct candidate_node *b, bool *comparable)
+{
+	enum chooser_row row;
+	int rc = compare_up_to(a, b, CHOOSER_WHOLE, &row);
+
+	*comparable = !rc;
+	return rc ? rc : cost_compare(a, b, CHOOSER_TOUCHED);
+}
+
+/* The front of a node: 0, or the next after those of the ones that are better. */
+static unsigned fronts_find(const struct fronts *f, const struct candidate_node *c)
+{
+	unsigned front = 0;
+
+	for (unsigned i = 0; i < f->n; i++) {
+		bool comparable;
+
+		if (!fronts_compare(f->of[i], c, &comparable))
+			return f->front[i];
+		if (comparable && f->front[i] >= front && touches_less(f->of[i], c))
+			front = f->front[i] + 1;
+	}
+	return front;
+}
+
+static void fronts_add(struct fronts *f, const struct candidate_node *c)
+{
+	unsigned at = f->n;
+	bool comparable;
+
+	while (at && fronts_compare(c, f->of[at - 1], &comparable) < 0)
+		at--;
+	if (at == FRONT_COSTS || (at && !fronts_compare(c, f->of[at - 1], &comparable)))
+		return;
+	f->n += f->n < FRONT_COSTS;
+	memmove(&f->of[at + 1], &f->of[at], (f->n - 1 - at) * sizeof(*f->of));
+	f->of[at] = c;
+}
+
+/* Where all nodes are worth the same, the rows after it have the same ones first. */
+static void fronts_set(struct candidate_node *list, unsigned count)
+{
+	struct fronts f = { .n = 0 };
+	unsigned same = 0, all;
+
+	while (same < count && list[same].worth == list[0].worth)
+		list[same++].front = 0;
+	for (unsigned i = 0; same < count && i < count; i++)
+		fronts_add(&f, &list[i]);
+	for (all = f.n, f.n = 0; f.n < all; f.n++)
+		f.front[f.n] = fronts_find(&f, f.of[f.n]);
+	for (unsigned i = 0; same < count && i < count; i++)
+		list[i].front = fronts_find(&f, &list[i]);
 }
 
 /* Most jobs want few nodes, and clusters have ten thousand: do not sort them all for these. */
@@ -46,6 +172,7 @@ static int by_rank(const void *a, const void *b)
 
 void candidate_nodes_sort(struct candidate_node *list, unsigned count, unsigned n)
 {
+	fronts_set(list, count);
 	if (n > FEW) {
 		qsort(list, count, sizeof(*list), by_rank);
 		return;
@@ -55,7 +182,7 @@ void candidate_nodes_sort(struct candidate_node *list, unsigned count, unsigned 
 		unsigned last = i < n ? i : n, at = last;
 		struct candidate_node c = list[i];
 
-		while (at && candidate_node_compare(&c, &list[at - 1]) < 0)
+		while (at && by_rank(&c, &list[at - 1]) < 0)
 			at--;
 		if (at == last)
 			continue;

@@ -24,16 +24,35 @@ struct candidate_node {
 	unsigned devices_unserved;	/* of struct device_set */
 	bool shares_cores;		/* tasks would share cores here */
 	unsigned spare;			/* cores of a job of whole nodes that its tasks do not need */
+	uint64_t worth;			/* of the whole node to other jobs (chooser_worth) */
+	unsigned free;			/* its free cores; 0 for spread tasks, which want an empty node */
+	unsigned front;			/* set by candidate_nodes_sort */
 	const struct score_cost *cost;	/* borrowed from the cache, as fit is */
 	struct node_fit *fit;		/* for fit_cores; NULL: score it again */
 };
 
+/* Nodes with GPUs that the job did not request are worth more than others, then those with more cores, then memory. */
+uint64_t chooser_worth(bool gpus, unsigned cores, uint64_t memory_mb);
+
 /*
- * As strcmp: below 0 if a is better. The order: required nodes, lighter nodes, cores near the devices, cores near all
- * of these, memory in the cores' own NUMA nodes, cores of one kind, more tasks, no tasks that share cores, fewer spare
- * cores, lower cost, lower index.
+ * The order of the choice: required nodes, lighter nodes, cores near the devices, cores near all of these, memory in
+ * the cores' own NUMA nodes, cores of one kind, more tasks, no tasks that share cores, fewer spare cores, fewer domains
+ * beyond the wanted level and fewer cut tasks; then the front, the node that is worth least, fewer domains touched, the
+ * node with the fewest free cores, lower cost, lower index.
+ *
+ * A node is in front of those that are equal up to there and on which the job would touch more domains of some level
+ * down to L3 caches, and fewer of none. So no job has a worse choice than another that it could have had. Of choices
+ * of which none is better it has the one that other jobs miss least: small jobs do not take the large nodes that only
+ * large jobs need, and fill nodes that are in use before they break empty ones.
  */
-int candidate_node_compare(const struct candidate_node *a, const struct candidate_node *b);
+enum chooser_row {
+	CHOOSER_REQUIRED, CHOOSER_WEIGHT, CHOOSER_DEVICES, CHOOSER_UNSERVED, CHOOSER_MEMORY, CHOOSER_KINDS,
+	CHOOSER_TASKS, CHOOSER_SHARING, CHOOSER_SPARE, CHOOSER_WHOLE, CHOOSER_FRONT, CHOOSER_WORTH,
+	CHOOSER_TOUCHED, CHOOSER_FREE, CHOOSER_COST, CHOOSER_INDEX,
+};
+
+/* As strcmp: below 0 if a is better; *row is the first that differs. Both were in one list that was sorted. */
+int candidate_node_compare(const struct candidate_node *a, const struct candidate_node *b, enum chooser_row *row);
 
 /* Moves the best n to the front, in order; the rest is unordered. */
 void candidate_nodes_sort(struct candidate_node *list, unsigned count, unsigned n);

@@ -32,7 +32,7 @@ enum verdict_outcome {
 	VERDICT_COUNT,
 };
 
-/* Why the nodes chosen are better than the best other one, where that is not their cost, in the order of the choice. */
+/* Why the nodes chosen are better than the best other one, where that is not their cost (enum chooser_row). */
 enum verdict_better {
 	BETTER_BY_COST,		/* decided_row; also equal, and of earlier versions the lower index */
 	BETTER_MEMORY,		/* their NUMA nodes hold the memory */
@@ -41,6 +41,8 @@ enum verdict_better {
 	BETTER_SHARING,		/* no tasks share cores */
 	BETTER_SPARE,		/* fewer cores without a task */
 	BETTER_ORDER,		/* equal, and first in Slurm's order */
+	BETTER_WORTH,		/* the other is not better, and its nodes are worth more to other jobs */
+	BETTER_FREE,		/* as many domains, and fewer free cores */
 	BETTER_COUNT,
 };
 

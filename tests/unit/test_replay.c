@@ -460,7 +460,10 @@ TEST(backfills_without_delay)
 		{ "beside the first, for as long as it likes", "shape A Core:4 PU:1\nnodes cn[1-2] A",
 		  "a 0 0 100 1 3 1 100 - -\nx 0 0 100 1 3 1 100 - -\nb 1 0 10 1 4 1 10 - -\nc 2 0 500 1 1 1 500 - -\n"
 		  "d 2 0 500 1 1 1 500 - -",
-		  "a@0 cn1:0-2; x@0 cn2:0-2; c@2 cn1:3; b@100 cn2:0-3; d@100 cn1:0; ", 1 },
+		  "a@0 cn1:0-2; x@0 cn2:0-2; c@2 cn2:3; b@100 cn1:0-3; d@100 cn2:0; ", 1 },
+		{ "but not on the node planned for the first, of which Slurm keeps all", ONE("Core:4 PU:1"),
+		  "a 0 0 100 1 3 1 100 - -\nb 1 0 10 1 3 1 10 - -\nc 2 0 500 1 1 1 500 - -",
+		  "a@0 cn1:0-2; b@100 cn1:0-2; c@100 cn1:3; ", 0 },
 		{ "who ends early lets the first start early", ONE("Core:4 PU:1"),
 		  "a 0 0 20 1 3 1 100 - -\nb 1 0 10 1 4 1 10 - -\nc 2 0 50 1 1 1 60 - -",
 		  "a@0 cn1:0-2; c@2 cn1:3; b@52 cn1:0-3; ", 1 },

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""How long jobs wait with and without Topiary, by replay, which repeats exactly: clusters of equal and of mixed nodes,
+at several loads, each with traces of its own."""
+import json
+import math
+import os
+import random
+import statistics
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from common import BUILD, Part
+
+# Nodes of so many PUs, and how many of them.
+CLUSTERS = {
+    "equal": [("Package:2 [NUMANode] L3Cache:4 Core:8 PU:1", 64, 12)],
+    "mixed": [("Package:2 [NUMANode] L3Cache:1 Core:12 PU:2", 48, 4),
+              ("Package:2 [NUMANode] L3Cache:8 Core:4 PU:2", 128, 4),
+              ("Package:2 [NUMANode] L3Cache:12 Core:8 PU:1", 192, 4)],
+    "few of four packages": [("Package:2 [NUMANode] L3Cache:1 Core:16 PU:1", 32, 6),
+                             ("Package:2 [NUMANode] L3Cache:4 Core:8 PU:2", 128, 4),
+                             ("Package:4 [NUMANode] L3Cache:1 Core:18 PU:1", 72, 2)],
+    "large ones first": [("Package:2 [NUMANode] L3Cache:8 Core:8 PU:1", 128, 3),
+                         ("Package:2 [NUMANode] L3Cache:1 Core:20 PU:1", 40, 9),
+                         ("Package:2 [NUMANode] L3Cache:1 Core:26 PU:2", 104, 4)],
+    "fat and thin memory": [("Package:2 [NUMANode(memory=64GiB)] L3Cache:4 Core:8 PU:1", 64, 9),
+                            ("Package:2 [NUMANode(memory=512GiB)] L3Cache:4 Core:8 PU:1", 64, 3)],
+}
+
+
+def snapshot(kinds):
+    text, first = "topiary-snapshot 1\n", 1
+    for nth, (shape, _, nodes) in enumerate(kinds):
+        text += f"shape k{nth} {shape}\nnodes cn[{first:03}-{first + nodes - 1:03}] k{nth}\n"
+        first += nodes
+    return text + "end\n"
+
+
+def trace(cluster, seed, load, jobs):
+    """Three in four on one node with up to all of the largest node's PUs, others on whole nodes or shares of several;
+    Poisson arrivals; limits of one to eight times the run time. Where nodes differ in memory, six in ten jobs want less
+    than a thin node has for their cores, three in ten up to 2.5 times that, one in ten up to eight times."""
+    chance, kinds = random.Random(f"{cluster}/{seed}/{load}"), CLUSTERS[cluster]
+    most, rows = max(pus for _, pus, _ in kinds), []
+    for _ in range(jobs):
+        part, nodes, memory = chance.random(), 1, 0
+        if part < 0.75:
+            pus = min(most, int(2 ** chance.uniform(0, math.log2(most))))
+            pus = 1 << pus.bit_length() - 1 if chance.random() < 0.5 else pus
+        elif part < 0.9:
+            _, each, there = chance.choice(kinds)
+            nodes = min(chance.choice([1, 2, 2, 3, 4]), there)
+            pus = each * nodes
+        else:
+            nodes = chance.choice([2, 3, 4])
+            pus = nodes * chance.choice([2, 4, 6, 8, 12, 16, 24])
+        task = chance.choice([1, 1, 1, 1, 2, 4, 8])
+        task = 1 if pus // nodes % task or pus < task else task
+        if "memory" in cluster:
+            low, high = chance.choices([(0.1, 1), (1.2, 2.5), (4, 8)], [6, 3, 1])[0]
+            memory = min(1_000_000, int(2000 * pus / nodes * chance.uniform(low, high)))
+            nodes = 1 if memory > 125_000 and nodes > 3 else nodes
+        run = 60 * 2 ** chance.uniform(0, 7)
+        rows.append((nodes, pus // task, task, run, run * chance.choice([1, 1.2, 2, 4, 8]), memory))
+    span = sum(tasks * cpus * run for _, tasks, cpus, run, *_ in rows) / sum(k[1] * k[2] for k in kinds) / load * 100
+    starts = sorted(chance.uniform(0, span) for _ in rows)
+    return "job submit start end nodes tasks cpus_per_task limit memory\n" + "".join(
+        f"{i} {at:.1f} {at:.1f} {at + run:.1f} {nodes} {tasks} {cpus} {limit:.0f} {memory or '-'}\n"
+        for i, (at, (nodes, tasks, cpus, run, limit, memory)) in enumerate(zip(starts, rows)))
+
+
+def replayed(folder, cluster, seed, load, jobs):
+    nodes, past = folder / f"{cluster}.snapshot", folder / f"{cluster}.{seed}.{load}"
+    past.write_text(trace(cluster, seed, load, jobs))
+    done = subprocess.run([BUILD / "topiary", "replay", "--json", "--snapshot", nodes, past], check=True,
+                          capture_output=True, text=True)
+    past.unlink()
+    return {policy["policy"]: policy for policy in json.loads(done.stdout)["policies"]}
+
+
+def waits_run(sheet, args):
+    head = ("", "wait of Slurm, s", "relative", "of one trace, at most", "p95", "makespan", "dominated, %",
+            "of Slurm BLOCK, %")
+    rows = []
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+        for cluster, kinds in CLUSTERS.items():
+            (Path(folder) / f"{cluster}.snapshot").write_text(snapshot(kinds))
+            for load in args.loads:
+                found = list(pool.map(lambda seed, c=cluster, at=load: replayed(Path(folder), c, seed, at, args.jobs),
+                                      range(1, args.seeds + 1)))
+                best = [min(of["stock"]["wait_mean_seconds"], of["block"]["wait_mean_seconds"]) for of in found]
+
+                def mean(name, *policies, found=found):
+                    return min(statistics.mean(of[policy][name] for of in found) for policy in policies)
+
+                def beside(name, of_slurm=None):
+                    return mean(name, "prefer") / max(1e-9, of_slurm or mean(name, "stock", "block"))
+                rows.append((f"{cluster}, {load} %", statistics.mean(best),
+                             beside("wait_mean_seconds", statistics.mean(best)),
+                             max(of["prefer"]["wait_mean_seconds"] / max(1, b) for of, b in zip(found, best)),
+                             beside("wait_p95_seconds"), beside("makespan_seconds"),
+                             mean("dominated_percent", "prefer"), mean("dominated_percent", "block")))
+    sheet.table(head, rows)
+    for what, column, goal in (("mean wait", 2, "<= 1.00"), ("p95 of the waits", 4, "<= 1.00"),
+                               ("makespan", 5, "<= 1.01")):
+        sheet.add(f"{what} relative to the better of Slurm and Slurm BLOCK, by replay, the worst of {len(rows)} sets",
+                  max(row[column] for row in rows), "times", goal,
+                  f"mean {statistics.mean(row[column] for row in rows):.3f}")
+
+
+PARTS = {"waits": Part(waits_run, "how long jobs wait, by replay", {
+    "loads": ([70, 80, 90, 95], "percent of all PUs that the jobs ask for"), "seeds": (24, "traces of each set"),
+    "jobs": (3000, "of a trace")})}

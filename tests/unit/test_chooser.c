@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include <stdlib.h>
+#include <string.h>
+
+#include "score/chooser.h"
+#include "score/score_tree.h"
+#include "table.h"
+
+#define NODES 200
+#define COSTS 20		/* times the leads, at most as many as fronts are found of */
+
+static unsigned draw(unsigned below)
+{
+	return (unsigned) random() % below;
+}
+
+#define LEADS 12
+
+/* What the order says before the domains, written apart from it; less is better. */
+static void lead_read(const struct candidate_node *c, long long out[LEADS])
+{
+	const long long lead[LEADS] = {
+		!c->required, c->weight, c->devices_far, c->devices_unserved, c->memory_far, c->mixes_kinds,
+		-(long long) c->tasks, c->shares_cores, c->spare, score_count(c->cost, SCORE_BEYOND, LEVEL_NODE),
+		score_count(c->cost, SCORE_CUTS, LEVEL_NUMA), score_count(c->cost, SCORE_CUTS, LEVEL_L3),
+	};
+
+	memcpy(out, lead, sizeof(lead));
+}
+
+static int lead(const struct candidate_node *a, const struct candidate_node *b)
+{
+	long long of_a[LEADS], of_b[LEADS];
+
+	lead_read(a, of_a);
+	lead_read(b, of_b);
+	for (size_t i = 0; i < LEADS; i++)
+		if (of_a[i] != of_b[i])
+			return of_a[i] < of_b[i] ? -1 : 1;
+	return 0;
+}
+
+static bool is_better(const struct candidate_node *a, const struct candidate_node *b)
+{
+	unsigned less = 0, more = 0;
+
+	for (enum level level = LEVEL_PACKAGE; level <= LEVEL_L3; level++) {
+		less += score_count(a->cost, SCORE_TOUCHED, level) < score_count(b->cost, SCORE_TOUCHED, level);
+		more += score_count(a->cost, SCORE_TOUCHED, level) > score_count(b->cost, SCORE_TOUCHED, level);
+	}
+	return less && !more;
+}
+
+/* Few values, so that many are equal. */
+static unsigned candidates_draw(struct candidate_node *list, struct score_cost *costs)
+{
+	unsigned n = 1 + draw(NODES), leads = 1 + draw(3), kinds = 1 + draw(4);
+
+	for (unsigned i = 0; i < COSTS; i++) {
+		costs[i] = (struct score_cost){0};
+		cost_set(&costs[i], SCORE_CUTS, LEVEL_L3, draw(leads));
+		for (enum level level = LEVEL_PACKAGE; level < LEVEL_CORE; level++)
+			cost_set(&costs[i], SCORE_TOUCHED, level, 1 + draw(3));
+		cost_set(&costs[i], SCORE_LEFT, LEVEL_NODE, draw(3));
+	}
+	for (unsigned i = 0; i < n; i++)
+		list[i] = (struct candidate_node){
+			.node = i, .tasks = 1, .weight = draw(leads), .cost = &costs[draw(COSTS)],
+			.worth = chooser_worth(draw(kinds) == 3, 8 << draw(kinds), 0), .free = draw(8),
+		};
+	return n;
+}
+
+TEST(no_other_choice_is_better)
+{
+	static struct candidate_node list[NODES];
+	static struct score_cost costs[COSTS];
+
+	for (unsigned seed = 0; seed < 3000; seed++) {
+		unsigned n, want;
+
+		srandom(seed);
+		n = candidates_draw(list, costs);
+		want = 1 + draw(n);
+		candidate_nodes_sort(list, n, want);
+		for (unsigned i = 0; i < want; i++)
+			for (unsigned j = i + 1; j < n; j++) {
+				assert_true(lead(&list[i], &list[j]) <= 0);
+				assert_false(!lead(&list[i], &list[j]) && is_better(&list[j], &list[i]));
+			}
+		/* Of those that no other is better than, the one that is worth least. */
+		for (unsigned j = 1; j < n; j++) {
+			bool beaten = lead(&list[j], &list[0]) != 0;
+
+			for (unsigned k = 0; k < n; k++)
+				beaten |= !lead(&list[k], &list[j]) && is_better(&list[k], &list[j]);
+			assert_true(beaten || list[0].worth <= list[j].worth);
+		}
+	}
+}
+
+TEST(what_other_jobs_need_is_worth_more)
+{
+	assert_true(chooser_worth(false, 64, 500000) < chooser_worth(false, 96, 250000));
+	assert_true(chooser_worth(false, 64, 250000) < chooser_worth(false, 64, 500000));
+	assert_true(chooser_worth(false, 192, 6000000) < chooser_worth(true, 16, 64000));
+	/* Nodes of one purchase, of which some have a little less. */
+	assert_true(chooser_worth(false, 64, 257000) == chooser_worth(false, 64, 256500));
+}
+
+TEST(rows_are_compared_in_turn)
+{
+	const struct score_cost one = {0};
+	struct score_cost two = {0};
+	struct candidate_node a = { .node = 1, .cost = &one, .tasks = 2, .worth = 5, .free = 3 }, b = a;
+	const struct {
+		size_t at, size;
+		uint64_t value;		/* of b: worse, or its tasks better */
+		int sign;
+		enum chooser_row row;
+	} rows[] = {
+#define ROW(field, value, sign, row) { offsetof(struct candidate_node, field), sizeof(a.field), value, sign, row }
+		ROW(node, 2, -1, CHOOSER_INDEX), ROW(free, 4, -1, CHOOSER_FREE), ROW(worth, 6, -1, CHOOSER_WORTH),
+		ROW(front, 1, -1, CHOOSER_FRONT), ROW(spare, 1, -1, CHOOSER_SPARE),
+		ROW(shares_cores, true, -1, CHOOSER_SHARING), ROW(tasks, 3, 1, CHOOSER_TASKS),
+		ROW(mixes_kinds, true, -1, CHOOSER_KINDS), ROW(memory_far, true, -1, CHOOSER_MEMORY),
+		ROW(devices_unserved, 1, -1, CHOOSER_UNSERVED), ROW(devices_far, true, -1, CHOOSER_DEVICES),
+		ROW(weight, 1, -1, CHOOSER_WEIGHT), ROW(required, true, 1, CHOOSER_REQUIRED),
+	};
+	enum chooser_row row;
+
+	/* Each is set beside those before, and decides before them. */
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		memcpy((char *) &b + rows[i].at, &rows[i].value, rows[i].size);
+		assert_int_equal(candidate_node_compare(&a, &b, &row), rows[i].sign);
+		assert_int_equal(row, rows[i].row);
+	}
+	b = a;
+	b.cost = &two;
+	cost_set(&two, SCORE_LEFT, LEVEL_NODE, 1);
+	assert_true(candidate_node_compare(&a, &b, &row) < 0 && row == CHOOSER_COST);
+	cost_set(&two, SCORE_TOUCHED, LEVEL_L3, 1);
+	assert_true(candidate_node_compare(&a, &b, &row) < 0 && row == CHOOSER_TOUCHED);
+	cost_set(&two, SCORE_CUTS, LEVEL_NUMA, 1);
+	assert_true(candidate_node_compare(&a, &b, &row) < 0 && row == CHOOSER_WHOLE);
+}
+TESTS_MAIN(NULL, NULL)
