@@ -84,7 +84,7 @@ def test_heavier_node_is_used_when_the_lighter_is_full(plain):
 
 
 @pytest.mark.parametrize("submissions, nodes", [
-    (["-n16 -C wide"], ["big1", "big2"]), (["-n8 -c2"], ["big1", "big2"]),
+    (["-n16 -C wide"], ["big1", "big2"]), (["-n8 -c2 -C wide"], ["big1", "big2"]),
     (["-n6 -w big1", "-N1 -n8"], ["big2"]), (["-n6 -w big1", "-n10 -x mid1,mid2"], ["big1", "big2"]),
 ], ids=str)
 def test_what_a_partition_may_have_of_a_node_is_kept(plain, submissions, nodes):
