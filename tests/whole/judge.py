@@ -301,6 +301,7 @@ def gpus_of_job(case):
 
         # Tasks of several cores stay whole: of the cores near a GPU as many as hold whole ones count.
         each, threads = int(request.value("c") or 1), threads_used(request, case.confs[node])
+        each = -(-each // threads) * threads if request.value("ntasks-per-core") else each
         whole = each > threads and int(request.value("n")) > 1
 
         def cost(which, near, have):
