@@ -67,8 +67,10 @@ def dropped_and_restored(registry):
 
     def back():
         server(registry, "dropdb", "--force", "topiary")
-        server(registry, "createdb", "-O", USER, "topiary")
+        # Else topiaryd could make its tables in the empty database first.
+        server(registry, "psql", "-c", f'CREATE DATABASE topiary OWNER "{USER}" CONNECTION LIMIT 0')
         restore(registry, dump)
+        server(registry, "psql", "-c", "ALTER DATABASE topiary CONNECTION LIMIT -1")
     return back
 
 
