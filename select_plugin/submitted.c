@@ -11,19 +11,30 @@
 #include "shape/hostlist.h"
 
 /*
- * The largest number of cores in one domain. Where a level is missing, or missing in part, the next level out counts
- * (score/score.h).
+ * The largest number of cores in one domain. Each core counts in the innermost one; where a level is missing, or
+ * missing in part, the next level out counts, but no two cores share a cache that others have (score/score.h).
  */
 static unsigned largest_domain(const struct shape *shape, enum level level)
 {
-	unsigned most = 0, all = 0;
+	unsigned *count = calloc(shape->ndomains + 1, sizeof(*count)), most = count ? 1 : shape->cores;
 
-	for (size_t i = 0; i < shape->ndomains; i++)
-		if (shape->domains[i].level == level) {
-			most = MAX(most, shape->domains[i].cores);
-			all += shape->domains[i].cores;
-		}
-	return all >= shape->cores ? most : MAX(most, largest_domain(shape, level - 1));
+	for (unsigned core = 0; count && core < shape->cores; core++) {
+		const struct shape_domain *in = NULL, *end = shape->domains + shape->ndomains;
+		bool others = false;	/* have a cache of the level */
+
+		for (enum level at = level; !in && !others && at > LEVEL_NODE; at--)
+			for (const struct shape_domain *d = shape->domains; d < end; d++) {
+				others |= d->level == at && at >= LEVEL_L3;
+				if (d->level == at && core - d->first < d->cores && (!in || d->cores < in->cores))
+					in = d;
+			}
+		if (in || !others)
+			count[in ? in - shape->domains : (ptrdiff_t) shape->ndomains]++;
+	}
+	for (size_t i = 0; count && i <= shape->ndomains; i++)
+		most = MAX(most, count[i]);
+	free(count);
+	return most;
 }
 
 /* Whether an empty node has such cores with such memory. Nothing is known when memory is short: true. */

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from rig.unit import confined, setting
 NODE = "cn5"  # of this machine's own hardware
 USER = "nobody"
 CAP_PERFMON = 38
-LONG = "end=$(($(date +%s)+60)); while [ ! -e $0.go ] && [ $(date +%s) -lt $end ]; do :; done"
+LONG = "end=$(($(date +%s)+600)); while [ ! -e $0.go ] && [ $(date +%s) -lt $end ]; do :; done"
 
 
 @pytest.fixture(scope="module", name="monitor")
@@ -279,28 +280,30 @@ def fill(path):
 def test_run_dir_that_fills(cluster, monitor, folder):
     """The step goes on, what was recorded until then is there, and with room the next step is recorded again."""
     monitor.stop()
-    with own_disk(monitor.run_dir, "2m"):
+    with ExitStack() as last:
+        last.callback(monitor.start)
+        last.enter_context(own_disk(monitor.run_dir, "2m"))
+        last.callback(monitor.stop)
         monitor.start()
         filler, before, go = monitor.run_dir / "filler", len(monitor.said()), folder / "step.go"
-        with subprocess.Popen([str(w) for w in as_user(USER, [
-                "srun", "-Q", "-w", NODE, "-n1", "--topo-monitor=sw,hz=100", "sh", "-c", LONG, folder / "step"])],
-                              env=cluster.env(), cwd=folder, stderr=subprocess.PIPE, text=True) as step:
-            assert wait_until(lambda: grown(monitor, 0), 30)
-            size = monitor.step_files("monitor.trace")[0].stat().st_size
-            assert wait_until(lambda: grown(monitor, size), 30)
-            fill(filler)
-            assert wait_until(lambda: "recording ends, the step goes on" in monitor.said()[before:], 120)
-            assert "No space left on device" in monitor.said()[before:] and monitor.daemon.alive()
-            full = run(cluster, folder, "-n1", "--overlap", "--topo-monitor=sw")
-            assert full.returncode == 0 and full.stderr.count("\n") <= 1, full.stderr
-            filler.unlink()
-            go.touch()
-            _, err = step.communicate(timeout=90)
+        step = last.enter_context(subprocess.Popen([str(w) for w in as_user(USER, [
+            "srun", "-Q", "-w", NODE, "-n1", "--topo-monitor=sw,hz=100", "sh", "-c", LONG, folder / "step"])],
+            env=cluster.env(), cwd=folder, stderr=subprocess.PIPE, text=True))
+        last.callback(go.touch)
+        assert wait_until(lambda: grown(monitor, 0), 30)
+        size = monitor.step_files("monitor.trace")[0].stat().st_size
+        assert wait_until(lambda: grown(monitor, size), 30)
+        fill(filler)
+        assert wait_until(lambda: "recording ends, the step goes on" in monitor.said()[before:], 120)
+        assert "No space left on device" in monitor.said()[before:] and monitor.daemon.alive()
+        full = run(cluster, folder, "-n1", "--overlap", "--topo-monitor=sw")
+        assert full.returncode == 0 and full.stderr.count("\n") <= 1, full.stderr
+        filler.unlink()
+        go.touch()
+        _, err = step.communicate(timeout=90)
         found, _ = summary(cluster, next(folder.glob("*/*.trace")))
         assert (step.returncode, err) == (0, "") and found["ticks"] >= 60
         assert run(cluster, folder, "-n1", "--topo-monitor=sw,hz=20").stderr == ""
-        monitor.stop()
-    monitor.start()
     assert len(list(folder.glob("*/*.trace"))) == 2
 
 

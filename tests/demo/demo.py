@@ -12,9 +12,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from rig import Cluster, MachineError, RigError  # noqa: E402
+from rig import Cluster, MachineError, RigError, processes  # noqa: E402
 from rig.ask import cores_of  # noqa: E402
 
+processes.left_running = True
 STATE = Path(os.environ.get("CACHE", ROOT / ".cache")) / "demo"
 PICTURE = STATE.parent / "demo.svg"
 NODES = {"cn1": "amd-4x16", "cn2": "amd-4x16", "cn3": "amd-4x16", "cn4": "amd-4x16", "cn5": "intel-2x8",

@@ -76,7 +76,8 @@ def bring(folder, name, get):
     try:
         get(part)
         part.chmod(0o755)
-        part.rename(home)
+        if not home.exists():       # else a worker beside this one was first
+            part.rename(home)
     except subprocess.CalledProcessError as error:
         shutil.rmtree(part)
         raise Missing(f"{name} cannot be brought here: "

@@ -12,15 +12,15 @@ import threading
 import time
 from pathlib import Path
 
-guardian = None
+guardian, left_running = None, False      # a demo sets left_running: its daemons go on without it
 guardian_lock = threading.Lock()
 
 
 def guarded(line):
-    """A daemon or folder of this process's ends with it, even if it is killed. Only with pytest: a demo goes on. A
-    parent-death signal would not do: the kernel sends it when the thread ends that started the daemon."""
+    """A daemon or folder of this process's ends with it, even if it is killed. A parent-death signal would not do: the
+    kernel sends it when the thread ends that started the daemon."""
     global guardian
-    if "pytest" not in sys.modules:
+    if left_running:
         return
     with guardian_lock:
         guardian = guardian or subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, text=True,
@@ -131,8 +131,7 @@ def wait_until(true, seconds, pause=0.05):
 
 
 def main():
-    lines = sys.stdin.read().splitlines()
-    for line in lines:
+    for line in sys.stdin.read().splitlines():
         if line.startswith("/"):
             end_steps(line)
         else:

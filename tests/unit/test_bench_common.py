@@ -32,7 +32,9 @@ def test_a_figure_is_in_the_last_results_and_has_a_command(row):
     program, *words = shlex.split(command.strip("`"))
     if program.startswith("bench/"):
         module = importlib.import_module(program.removeprefix("bench/").removesuffix(".py"))
-        parts = module.PARTS if hasattr(module, "PARTS") else {**module.select_time.PARTS, **module.select_trace.PARTS}
+        rooms = vars(module).values()
+        of = [module] if hasattr(module, "PARTS") else [part for part in rooms if hasattr(part, "PARTS")]
+        parts = {name: part for one in of for name, part in one.PARTS.items()}
         parser_of("", parts).parse_args(words)
     elif program.startswith("build/tests/"):
         assert (ROOT / f"tests/unit/{program.removeprefix('build/tests/')}.c").exists()

@@ -12,7 +12,6 @@ import os
 import random
 import re
 import shutil
-import signal
 import sys
 import tempfile
 import threading
@@ -350,7 +349,6 @@ def run(seed, cases, only=None, keep=False):
 
 
 def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--seed", default="1")
