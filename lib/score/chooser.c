@@ -105,11 +105,13 @@ static bool touches_less(const struct candidate_node *a, const struct candidate_
 	return less;
 }
 
+#define FRONT_LIKES 256
 #define FRONT_COSTS 64		/* of more different ones the last may be in one front with a better one */
 
 struct fronts {
 	const struct candidate_node *of[FRONT_COSTS];	/* in the order of their costs: what is better comes before */
 	unsigned front[FRONT_COSTS], n;
+	const struct candidate_node *like[FRONT_LIKES];	/* by their costs: most of 10,000 nodes are like one before */
 };
 
 static int fronts_compare(const struct candidate_node *a, const struct candidate_node *b, bool *comparable)
@@ -151,6 +153,17 @@ static void fronts_add(struct fronts *f, const struct candidate_node *c)
 	f->of[at] = c;
 }
 
+/* The node before that has the same cost, which the cache has once, and the same rows before it; else this one. */
+static const struct candidate_node *fronts_like(struct fronts *f, const struct candidate_node *c)
+{
+	const struct candidate_node **like = &f->like[(uintptr_t) c->cost / sizeof(*c->cost) % FRONT_LIKES];
+	bool comparable;
+
+	if (!*like || (*like)->cost != c->cost || fronts_compare(*like, c, &comparable))
+		*like = c;
+	return *like;
+}
+
 /* Where all nodes are worth the same, the rows after it have the same ones first. */
 static void fronts_set(struct candidate_node *list, unsigned count)
 {
@@ -160,11 +173,16 @@ static void fronts_set(struct candidate_node *list, unsigned count)
 	while (same < count && list[same].worth == list[0].worth)
 		list[same++].front = 0;
 	for (unsigned i = 0; same < count && i < count; i++)
-		fronts_add(&f, &list[i]);
+		if (fronts_like(&f, &list[i]) == &list[i])
+			fronts_add(&f, &list[i]);
 	for (all = f.n, f.n = 0; f.n < all; f.n++)
 		f.front[f.n] = fronts_find(&f, f.of[f.n]);
-	for (unsigned i = 0; same < count && i < count; i++)
-		list[i].front = fronts_find(&f, &list[i]);
+	memset(f.like, 0, sizeof(f.like));
+	for (unsigned i = 0; same < count && i < count; i++) {
+		const struct candidate_node *like = fronts_like(&f, &list[i]);
+
+		list[i].front = like == &list[i] ? fronts_find(&f, like) : like->front;
+	}
 }
 
 /* Most jobs want few nodes, and clusters have ten thousand: do not sort them all for these. */
