@@ -475,8 +475,9 @@ static bool candidate_weigh(struct candidate_set *s, struct candidate_node *cand
 	if (have < need.cores || !whole_need(s, have, candidate, &need))
 		return false;
 	candidate->need_cores = need.cores;
-	candidate->worth = chooser_worth(s->spare_gpus && !s->devices.name && has_gpus(node), glue_cores(node),
-					   node_record_table_ptr[node]->real_memory);
+	/* Parts of one job may have to be on different nodes: the next one may need what is larger. */
+	candidate->worth = chooser_worth(s->spare_gpus && !s->devices.name && !s->job->het_job_id && has_gpus(node),
+					 glue_cores(node), node_record_table_ptr[node]->real_memory);
 	candidate->free = need.fit == FIT_SPREAD ? 0 : have;
 	need_limit(s, node, memory, shape, &need);
 	candidate_cost(s, shape, &need, candidate);
