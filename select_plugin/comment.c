@@ -238,7 +238,7 @@ static void runner_up_set(struct verdict *v, const struct candidate_node *own, c
 	v->decided_level = level;
 	if (row == SCORE_BEYOND)
 		level = v->request.fit == FIT_SPREAD && v->request.level == LEVEL_NODE ? LEVEL_L3 : v->request.level;
-	/* A node of a later front may be worse than another of its nodes only. */
+	/* The other node may be dominated by another of the job's nodes, and not by this one. */
 	if (differ > 0 || !(levels_on(own->node) & levels_on(other->node) & 1u << level) ||
 	    (v->free_unknown && row >= SCORE_OPEN))
 		*v->beside = '\0';
@@ -262,7 +262,6 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 	const bitstr_t *got = job->job_resrcs ? job->job_resrcs->node_bitmap : NULL;
 	bool as_planned = true;
 	struct score_need need;
-	enum chooser_row by_row;
 
 	v.nodes = v.more_nodes = 0;
 	for (unsigned i = 0; got && i < count; i++) {
@@ -272,7 +271,7 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 		if (!bit_test((bitstr_t *) got, c->node)) {
 			as_planned &= i >= p->choice.count;
 			if (i >= p->choice.count && i - p->choice.count < others && !c->required &&
-			    c->tasks == last->tasks && (!other || candidate_node_compare(c, other, &by_row) < 0))
+			    c->tasks == last->tasks && (!other || candidate_node_compare(c, other, NULL) < 0))
 				other = c;
 			continue;
 		}
@@ -283,7 +282,7 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 		if (!worst || score_compare(c->cost, worst->cost) > 0)
 			worst = c;
 		/* Named nodes are not compared with others. */
-		if (!c->required && c->tasks == last->tasks && (!own || candidate_node_compare(c, own, &by_row) > 0))
+		if (!c->required && c->tasks == last->tasks && (!own || candidate_node_compare(c, own, NULL) > 0))
 			own = c;
 	}
 	if (!first)

@@ -68,13 +68,17 @@ static int row_compare(const struct candidate_node *a, const struct candidate_no
 	}
 }
 
+/* row: the first that differs, or NULL. */
 static int compare_up_to(const struct candidate_node *a, const struct candidate_node *b, enum chooser_row last,
 			 enum chooser_row *row)
 {
-	int rc = 0;
+	enum chooser_row at = CHOOSER_REQUIRED;
+	int rc;
 
-	for (*row = CHOOSER_REQUIRED; !(rc = row_compare(a, b, *row)) && *row < last; ++*row)
-		;
+	while (!(rc = row_compare(a, b, at)) && at < last)
+		at++;
+	if (row)
+		*row = at;
 	return rc;
 }
 
@@ -85,13 +89,14 @@ int candidate_node_compare(const struct candidate_node *a, const struct candidat
 
 static int by_rank(const void *a, const void *b)
 {
-	enum chooser_row row;
-
-	return candidate_node_compare(a, b, &row);
+	return candidate_node_compare(a, b, NULL);
 }
 
-/* Whether the job would touch fewer domains of some level on a, and more of none. L2 caches are as cores mostly. */
-static bool touches_less(const struct candidate_node *a, const struct candidate_node *b)
+/*
+ * Pareto dominance: whether the job would touch fewer domains of some level on a, and more of none. L2 caches are left
+ * out: most have one core.
+ */
+static bool dominates(const struct candidate_node *a, const struct candidate_node *b)
 {
 	bool less = false;
 
@@ -109,31 +114,29 @@ static bool touches_less(const struct candidate_node *a, const struct candidate_
 #define FRONT_COSTS 64		/* of more different ones the last may be in one front with a better one */
 
 struct fronts {
-	const struct candidate_node *of[FRONT_COSTS];	/* in the order of their costs: what is better comes before */
+	const struct candidate_node *of[FRONT_COSTS];	/* sorted by fronts_compare: dominating ones come first */
 	unsigned front[FRONT_COSTS], n;
-	const struct candidate_node *like[FRONT_LIKES];	/* by their costs: most of 10,000 nodes are like one before */
+	const struct candidate_node *like[FRONT_LIKES];	/* hashed by cost: the last node seen with it */
 };
 
-static int fronts_compare(const struct candidate_node *a, const struct candidate_node *b, bool *comparable)
+static int fronts_compare(const struct candidate_node *a, const struct candidate_node *b)
 {
-	enum chooser_row row;
-	int rc = compare_up_to(a, b, CHOOSER_WHOLE, &row);
+	int rc = compare_up_to(a, b, CHOOSER_WHOLE, NULL);
 
-	*comparable = !rc;
 	return rc ? rc : cost_compare(a, b, CHOOSER_TOUCHED);
 }
 
-/* The front of a node: 0, or the next after those of the ones that are better. */
+/* The front of a node: 0, or the next after the last one with a node that dominates it. */
 static unsigned fronts_find(const struct fronts *f, const struct candidate_node *c)
 {
 	unsigned front = 0;
 
 	for (unsigned i = 0; i < f->n; i++) {
-		bool comparable;
-
-		if (!fronts_compare(f->of[i], c, &comparable))
+		if (compare_up_to(f->of[i], c, CHOOSER_WHOLE, NULL))
+			continue;
+		if (!cost_compare(f->of[i], c, CHOOSER_TOUCHED))
 			return f->front[i];
-		if (comparable && f->front[i] >= front && touches_less(f->of[i], c))
+		if (f->front[i] >= front && dominates(f->of[i], c))
 			front = f->front[i] + 1;
 	}
 	return front;
@@ -142,29 +145,27 @@ static unsigned fronts_find(const struct fronts *f, const struct candidate_node 
 static void fronts_add(struct fronts *f, const struct candidate_node *c)
 {
 	unsigned at = f->n;
-	bool comparable;
 
-	while (at && fronts_compare(c, f->of[at - 1], &comparable) < 0)
+	while (at && fronts_compare(c, f->of[at - 1]) < 0)
 		at--;
-	if (at == FRONT_COSTS || (at && !fronts_compare(c, f->of[at - 1], &comparable)))
+	if (at == FRONT_COSTS || (at && !fronts_compare(c, f->of[at - 1])))
 		return;
 	f->n += f->n < FRONT_COSTS;
 	memmove(&f->of[at + 1], &f->of[at], (f->n - 1 - at) * sizeof(*f->of));
 	f->of[at] = c;
 }
 
-/* The node before that has the same cost, which the cache has once, and the same rows before it; else this one. */
+/* An earlier node with the same cost, which the cache has once, and equal in the rows before it; else this one. */
 static const struct candidate_node *fronts_like(struct fronts *f, const struct candidate_node *c)
 {
 	const struct candidate_node **like = &f->like[(uintptr_t) c->cost / sizeof(*c->cost) % FRONT_LIKES];
-	bool comparable;
 
-	if (!*like || (*like)->cost != c->cost || fronts_compare(*like, c, &comparable))
+	if (!*like || (*like)->cost != c->cost || fronts_compare(*like, c))
 		*like = c;
 	return *like;
 }
 
-/* Where all nodes are worth the same, the rows after it have the same ones first. */
+/* Not needed where all nodes are worth the same: the order of the domains touched has what dominates first. */
 static void fronts_set(struct candidate_node *list, unsigned count)
 {
 	struct fronts f = { .n = 0 };

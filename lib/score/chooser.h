@@ -40,10 +40,10 @@ uint64_t chooser_worth(bool gpus, unsigned cores, uint64_t memory_mb);
  * beyond the wanted level and fewer cut tasks; then the front, the node that is worth least, fewer domains touched, the
  * node with the fewest free cores, lower cost, lower index.
  *
- * A node is in front of those that are equal up to there and on which the job would touch more domains of some level
- * down to L3 caches, and fewer of none. So no job has a worse choice than another that it could have had. Of choices
- * of which none is better it has the one that other jobs miss least: small jobs do not take the large nodes that only
- * large jobs need, and fill nodes that are in use before they break empty ones.
+ * Front 0 is the Pareto front of nodes that are equal up to there: on no other one would the job touch fewer domains of
+ * some level, from packages to L3 caches, and more of none; the next front is that of the rest, and so on. So no job
+ * gets a node that is dominated by another one that it could have had, and within a front it gets the node that other
+ * jobs miss least: small jobs leave the large nodes to large jobs, and fill nodes in use before they break empty ones.
  */
 enum chooser_row {
 	CHOOSER_REQUIRED, CHOOSER_WEIGHT, CHOOSER_DEVICES, CHOOSER_UNSERVED, CHOOSER_MEMORY, CHOOSER_KINDS,
@@ -51,7 +51,7 @@ enum chooser_row {
 	CHOOSER_TOUCHED, CHOOSER_FREE, CHOOSER_COST, CHOOSER_INDEX,
 };
 
-/* As strcmp: below 0 if a is better; *row is the first that differs. Both were in one list that was sorted. */
+/* As strcmp: below 0 if a is better; *row, unless NULL, is the first that differs. Both were sorted in one list. */
 int candidate_node_compare(const struct candidate_node *a, const struct candidate_node *b, enum chooser_row *row);
 
 /* Moves the best n to the front, in order; the rest is unordered. */

@@ -65,17 +65,23 @@ static const struct { const char *key, *name; } costs[] = {
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
-/* Those of the variables that `topiary map --env` wrote to a file which are in a list. */
-static int export_file(spank_t sp, const char *file, const struct exported *list, struct err *e)
+/*
+ * Those of the variables that `topiary map --env` wrote to a file which are in a list. map: the one with the ranks'
+ * places; without: what happens where these were too long for a variable.
+ */
+static void export_file(spank_t sp, const char *file, const struct exported *list, const char *map, const char *without)
 {
 	bool user_maps = false;
 	struct buf text = {0};
 	char *save = NULL, *value;
+	struct err e;
 
 	for (size_t i = 0; i < COUNT(openmpi_users); i++)
 		user_maps |= task_env_has(sp, openmpi_users[i]);
-	if (file_read(file, MAX_ENV, &text, e))
-		return -1;
+	if (file_read(file, MAX_ENV, &text, &e)) {
+		slurm_spank_log("topiary: job %u: %s", step.job, printable(e.text));
+		return;
+	}
 	for (char *line = strtok_r(text.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		if (!(value = strchr(line, '=')))
 			continue;
@@ -85,7 +91,8 @@ static int export_file(spank_t sp, const char *file, const struct exported *list
 				spank_setenv(sp, x->as, value, 1);
 	}
 	buf_free(&text);
-	return 0;
+	if (!task_env_has(sp, map))
+		slurm_spank_log("topiary: job %u: the rank map does not fit into %s: %s", step.job, map, without);
 }
 
 int rank_file_unset_env(spank_t sp, int argc, char **argv)
@@ -236,11 +243,7 @@ int rank_file_make(spank_t sp, int argc, char **argv)
 		slurm_spank_log("topiary: job %u has no rank file: %s", step.job, printable(e.text));
 		return 0;
 	}
-	if (export_file(sp, m.env, exported, &e))
-		slurm_spank_log("topiary: job %u: %s", step.job, printable(e.text));
-	else if (!task_env_has(sp, PLACES))
-		slurm_spank_log("topiary: job %u: the rank map does not fit into " PLACES ": srun follows it between "
-				"nodes, Slurm binds tasks", step.job);
+	export_file(sp, m.env, exported, PLACES, "srun follows it between nodes, Slurm binds tasks");
 	spank_setenv(sp, "TOPIARY_RANKFILE", m.rankfile, 1);
 	all = json_load_file(m.explain, 0, NULL);
 	for (size_t i = 0; i < COUNT(costs); i++) {
@@ -268,11 +271,7 @@ int rank_file_make(spank_t sp, int argc, char **argv)
 			return 0;
 		}
 	}
-	if (export_file(sp, m.env, exported_blocks, &e))
-		slurm_spank_log("topiary: job %u: %s", step.job, printable(e.text));
-	else if (!task_env_has(sp, BLOCKS))
-		slurm_spank_log("topiary: job %u: the rank map does not fit into " BLOCKS ": mpiexec does not follow "
-				"it", step.job);
+	export_file(sp, m.env, exported_blocks, BLOCKS, "mpiexec does not follow it");
 	spank_setenv(sp, "TOPIARY_BLOCK_RANKFILE", m.rankfile, 1);
 	return 0;
 }
