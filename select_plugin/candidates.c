@@ -5,8 +5,6 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "exclusion.h"
-#include "node_shape.h"
 #include "occupancy.h"
 #include "score/numa_memory.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "node_shape.h"
+#include "occupancy.h"
 #include "score/score_tree.h"
 
 /*

@@ -4,7 +4,7 @@
 #define TOPIARY_SELECT_COMMENT_H
 
 #include "score/verdict.h"
-#include "device_grant.h"
+#include "device.h"
 #include "plan.h"
 
 /*

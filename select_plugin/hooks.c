@@ -8,8 +8,13 @@
  */
 #include "slurm_glue.h"
 
-#include "inner.h"
-#include "leaf.h"
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+#include "plan.h"
 #include "occupancy.h"
 #include "snapshot_watch.h"
 #include "steer.h"
@@ -47,7 +52,7 @@ int select_p_job_test JOB_TEST_PARMS;
 	X(int, job_resized, (job_record_t *j, node_record_t *n), (j, n), occupancy_forget()) \
 	X(int, job_suspend, (job_record_t *j, bool indefinite), (j, indefinite), occupancy_forget()) \
 	X(int, job_resume, (job_record_t *j, bool indefinite), (j, indefinite), occupancy_forget()) \
-	X(int, reconfigure, (void), (), (occupancy_forget(), leaf_forget()))
+	X(int, reconfigure, (void), (), (occupancy_forget(), plans_clear()))
 
 #if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(25, 5, 0)
 #define UNTIL_2505(X) \
@@ -145,11 +150,74 @@ int select_p_job_test JOB_TEST_PARMS
 			      mode, preemptees, preempted, excluded WILL_RUN_ARG);
 }
 
+/* --- the wrapped plugin --- */
+
+#define FILE_NAME "select_cons_tres.so"
+
+/*
+ * Loads the plugin that this one shadows: the next file of the same name on PluginDir after this one, so that two
+ * copies of Topiary never load each other. Looks up its functions, checks that its version is ours, and calls its init.
+ * Returns the handle, or NULL with nothing loaded.
+ */
+static void *inner_load(const char *plugindir, struct err *e)
+{
+	const uint32_t *version;
+	char path[PATH_MAX];
+	struct stat own, st;
+	bool past = false;
+	int (*start)(void);
+	void *handle;
+	Dl_info info;
+
+	if (!dladdr((void *) inner_load, &info) || stat(info.dli_fname, &own)) {
+		err_set(e, "cannot determine the path of Topiary's own plugin");
+		return NULL;
+	}
+	for (const char *dir = plugindir;; dir += strcspn(dir, ":"), dir += *dir == ':') {
+		if (!dir || !*dir) {
+			err_set(e, "no " FILE_NAME " of Slurm after Topiary's in PluginDir=%s",
+				plugindir ? plugindir : "");
+			return NULL;
+		}
+		snprintf(path, sizeof(path), "%.*s/" FILE_NAME, (int) strcspn(dir, ":"), dir);
+		if (stat(path, &st))
+			continue;
+		if (st.st_dev == own.st_dev && st.st_ino == own.st_ino)
+			past = true;
+		else if (past)
+			break;
+	}
+	if (!(handle = dlopen(path, RTLD_LAZY))) {
+		err_set(e, "%s", dlerror());
+		return NULL;
+	}
+	version = dlsym(handle, "plugin_version");
+	if (!version || *version != SLURM_VERSION_NUMBER) {
+		err_set(e, "%s: version %#x, but Topiary's plugin was built for %#x", path, version ? *version : 0,
+			SLURM_VERSION_NUMBER);
+		goto error;
+	}
+	for (size_t i = 0; i < AT_COUNT; i++)
+		if (!(pointers[i] = dlsym(handle, names[i]))) {
+			err_set(e, "%s: no %s", path, names[i]);
+			goto error;
+		}
+	start = (int (*)(void)) dlsym(handle, "init");
+	if (start && start() != SLURM_SUCCESS) {
+		err_set(e, "%s: its init() failed", path);
+		goto error;
+	}
+	return handle;
+error:
+	dlclose(handle);
+	return NULL;
+}
+
 int init(void)
 {
 	struct err e;
 
-	if ((inner = inner_load(slurm_conf.plugindir, names, pointers, AT_COUNT, &e)))
+	if ((inner = inner_load(slurm_conf.plugindir, &e)))
 		return SLURM_SUCCESS;
 	error("topiary: %s", e.text);
 	return SLURM_ERROR;
@@ -159,8 +227,13 @@ int fini(void)
 {
 	steer_stop();
 	snapshot_watch_drop();
-	if (inner)
-		inner_unload(inner);
+	if (inner) {
+		int (*stop)(void) = (int (*)(void)) dlsym(inner, "fini");
+
+		if (stop)
+			stop();
+		dlclose(inner);
+	}
 	inner = NULL;
 	return SLURM_SUCCESS;
 }

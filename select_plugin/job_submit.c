@@ -30,27 +30,27 @@ int job_modify(job_desc_msg_t *change, job_record_t *job, uint32_t submitter, ch
 int job_modify(job_desc_msg_t *change, job_record_t *job, uint32_t submitter);
 #endif
 
-static void *beside;
+static void *select_plugin;
 static typeof(topiary_submitted) *submitted;
 
 /* The one that slurmctld has loaded already, wherever on PluginDir it is; Slurm's own does not export this function. */
-static void find_beside(void)
+static void find_select_plugin(void)
 {
 	char path[PATH_MAX];
 
 	for (const char *dir = slurm_conf.plugindir; dir && *dir && !submitted; dir += strcspn(dir, ":"),
 	     dir += *dir == ':') {
 		snprintf(path, sizeof(path), "%.*s/select_cons_tres.so", (int) strcspn(dir, ":"), dir);
-		if (!(beside = dlopen(path, RTLD_LAZY | RTLD_NOLOAD)))
+		if (!(select_plugin = dlopen(path, RTLD_LAZY | RTLD_NOLOAD)))
 			continue;
-		if (!(submitted = (typeof(submitted)) dlsym(beside, "topiary_submitted")))
-			dlclose(beside);
+		if (!(submitted = (typeof(submitted)) dlsym(select_plugin, "topiary_submitted")))
+			dlclose(select_plugin);
 	}
 }
 
 int init(void)
 {
-	find_beside();
+	find_select_plugin();
 	if (!submitted)
 		info("topiary: job_submit/topiary has no effect: Topiary's select_cons_tres.so is not in use");
 	return SLURM_SUCCESS;
@@ -59,7 +59,7 @@ int init(void)
 int fini(void)
 {
 	if (submitted)
-		dlclose(beside);
+		dlclose(select_plugin);
 	submitted = NULL;
 	return SLURM_SUCCESS;
 }

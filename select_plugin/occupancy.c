@@ -9,7 +9,7 @@
 #include "score/numa_memory.h"
 
 /* The occupancy of one node. */
-struct room {
+struct node_use {
 	uint32_t cores, offset;
 	uint32_t busy_cores;
 	uint64_t memory;
@@ -38,8 +38,8 @@ static struct {
 	bool known;
 	int count;		/* nodes */
 	unsigned node_words;	/* of the node with the most */
-	struct room *rooms;	/* count + 1, the last for its offset */
-	uint64_t *words;	/* of all rooms' busy, in their order */
+	struct node_use *nodes;	/* count + 1, the last for its offset */
+	uint64_t *words;	/* of all nodes' busy, in their order */
 	uint16_t *uses;
 	uint32_t *core_memory;
 	void *jobs;		/* struct held, by tsearch */
@@ -66,77 +66,43 @@ static struct held **held_find(uint32_t job)
 	return tfind(&(struct held){ .job = job }, &all.jobs, by_job);
 }
 
-static void room_add(struct room *r, unsigned core, const struct part *p)
-{
-	r->core_memory[core] += p->each;
-	if (p->suspended || r->uses[core]++)
-		return;
-	core_set_add(r->busy, core);
-	r->busy_cores++;
-}
-
-static void room_hold(struct room *r, unsigned core, const struct part *p)
-{
-	r->core_memory[core] -= p->each;
-	if (p->suspended || --r->uses[core])
-		return;
-	core_set_remove(r->busy, core);
-	r->busy_cores--;
-}
-
 static void held_count(const struct held *h, bool in)
 {
 	for (unsigned i = 0; i < h->nparts; i++) {
 		const struct part *p = &h->parts[i];
-		struct room *r = &all.rooms[p->node];
+		struct node_use *r = &all.nodes[p->node];
 
 		r->memory += in ? p->memory : -p->memory;
-		core_set_each(core, p->cores, core_set_words(r->cores))
-			(in ? room_add : room_hold)(r, core, p);
+		core_set_each(core, p->cores, core_set_words(r->cores)) {
+			r->core_memory[core] += in ? p->each : -p->each;
+			if (p->suspended || (in ? r->uses[core]++ : --r->uses[core]))
+				continue;
+			if (in)
+				core_set_add(r->busy, core);
+			else
+				core_set_remove(r->busy, core);
+			r->busy_cores += in ? 1 : -1;
+		}
 	}
 }
 
 /*
- * A job that an administrator suspended keeps its memory. One suspended by gang scheduling alternates with others and
- * keeps everything.
+ * The core bitmap has only the job's own nodes, each with as many bits as the node had cores when the job started. NULL
+ * when memory is short.
  */
-static bool holds_cores(const job_record_t *job)
-{
-	return IS_JOB_RUNNING(job) || (IS_JOB_SUSPENDED(job) && job->priority);
-}
-
-/* The core bitmap has only the job's own nodes, each with as many bits as the node had cores when the job started. */
-static void part_read(struct part *p, const job_record_t *job, int nth, unsigned at)
-{
-	const job_resources_t *r = job->job_resrcs;
-	unsigned cores = all.rooms[p->node].cores, have;
-
-	p->memory = r->memory_allocated ? r->memory_allocated[nth] : 0;
-	p->suspended = !holds_cores(job);
-	for (unsigned c = 0; c < cores; c++)
-		if (bit_test(r->core_bitmap, at + c))
-			core_set_add(p->cores, c);
-	have = core_set_count(p->cores, core_set_words(cores));
-	p->each = have ? MIN(p->memory * NUMA_MEMORY_UNIT / have, UINT32_MAX / 256) : 0;
-}
-
-static bool is_counted(const job_record_t *job)
-{
-	const job_resources_t *r = job->job_resrcs;
-
-	return (IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job)) && r && r->node_bitmap && r->core_bitmap &&
-	       bit_size(r->node_bitmap) == all.count;
-}
-
-/* NULL when memory is short. */
 static struct held *held_read(const job_record_t *job)
 {
 	const job_resources_t *r = job->job_resrcs;
 	unsigned words = 0, nodes = 0, at = 0, nth = 0;
 	struct held *h = calloc(1, sizeof(*h));
+	/*
+	 * A job that an administrator suspended keeps its memory. One suspended by gang scheduling alternates with
+	 * others and keeps everything.
+	 */
+	bool suspended = !(IS_JOB_RUNNING(job) || (IS_JOB_SUSPENDED(job) && job->priority));
 
 	for (int i = glue_next(r->node_bitmap, 0); i >= 0; i = glue_next(r->node_bitmap, i + 1), nodes++)
-		words += core_set_words(all.rooms[i].cores);
+		words += core_set_words(all.nodes[i].cores);
 	if (!h || !(h->parts = calloc(nodes + 1, sizeof(*h->parts))) ||
 	    !(h->words = calloc(words + 1, sizeof(*h->words)))) {
 		if (h)
@@ -146,16 +112,24 @@ static struct held *held_read(const job_record_t *job)
 	h->job = job->job_id;
 	words = 0;
 	for (int i = glue_next(r->node_bitmap, 0); i >= 0; i = glue_next(r->node_bitmap, i + 1), nth++) {
-		unsigned cores = all.rooms[i].cores;
+		unsigned cores = all.nodes[i].cores;
 		struct part *p = &h->parts[h->nparts];
 
 		if (at + cores > bit_size(r->core_bitmap))
 			break;
-		*p = (struct part){ .node = i, .cores = h->words + words };
+		*p = (struct part){ .node = i, .cores = h->words + words, .suspended = suspended,
+				    .memory = r->memory_allocated ? r->memory_allocated[nth] : 0 };
 		words += core_set_words(cores);
 		/* A job that was shrunk has no CPUs on the nodes that it left. */
 		if (!r->cpus || nth >= r->nhosts || r->cpus[nth]) {
-			part_read(p, job, nth, at);
+			unsigned have = 0;
+
+			for (unsigned c = 0; c < cores; c++)
+				if (bit_test(r->core_bitmap, at + c)) {
+					core_set_add(p->cores, c);
+					have++;
+				}
+			p->each = have ? MIN(p->memory * NUMA_MEMORY_UNIT / have, UINT32_MAX / 256) : 0;
 			h->nparts++;
 		}
 		at += cores;
@@ -176,10 +150,12 @@ static void held_drop(uint32_t job)
 
 static int held_add(const job_record_t *job)
 {
+	const job_resources_t *r = job->job_resrcs;
 	struct held *h;
 
 	held_drop(job->job_id);
-	if (!is_counted(job))
+	if (!(IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job)) || !r || !r->node_bitmap || !r->core_bitmap ||
+	    bit_size(r->node_bitmap) != all.count)
 		return 0;
 	if (!(h = held_read(job)))
 		return -1;
@@ -194,7 +170,7 @@ static int held_add(const job_record_t *job)
 static void held_clear(void)
 {
 	tdestroy(all.jobs, held_free);
-	free(all.rooms);
+	free(all.nodes);
 	free(all.words);
 	free(all.uses);
 	free(all.core_memory);
@@ -218,27 +194,27 @@ void occupancy_drop(const job_record_t *job)
 		held_drop(job->job_id);
 }
 
-static int rooms_make(void)
+static int nodes_make(void)
 {
 	uint32_t cores = 0, words = 0;
 
 	all.count = node_record_count;
-	if (!(all.rooms = calloc(all.count + 1, sizeof(*all.rooms))))
+	if (!(all.nodes = calloc(all.count + 1, sizeof(*all.nodes))))
 		return -1;
 	for (int i = 0; i < all.count; i++) {
-		all.rooms[i] = (struct room){ .cores = glue_cores(i), .offset = cores };
-		cores += all.rooms[i].cores;
-		words += core_set_words(all.rooms[i].cores);
-		all.node_words = MAX(all.node_words, core_set_words(all.rooms[i].cores));
+		all.nodes[i] = (struct node_use){ .cores = glue_cores(i), .offset = cores };
+		cores += all.nodes[i].cores;
+		words += core_set_words(all.nodes[i].cores);
+		all.node_words = MAX(all.node_words, core_set_words(all.nodes[i].cores));
 	}
-	all.rooms[all.count].offset = cores;
+	all.nodes[all.count].offset = cores;
 	if (!(all.words = calloc(words + 1, sizeof(*all.words))) ||
 	    !(all.uses = calloc(cores + 1, sizeof(*all.uses))) ||
 	    !(all.core_memory = calloc(cores + 1, sizeof(*all.core_memory))))
 		return -1;
 	words = 0;
 	for (int i = 0; i < all.count; i++) {
-		struct room *r = &all.rooms[i];
+		struct node_use *r = &all.nodes[i];
 
 		r->busy = all.words + words;
 		r->uses = all.uses + r->offset;
@@ -248,50 +224,45 @@ static int rooms_make(void)
 	return 0;
 }
 
-static int read_jobs(void)
-{
-	slurm_iterator_t it = list_iterator_create(job_list);
-	job_record_t *job;
-	int rc = 0;
-
-	while (rc == 0 && (job = list_next(it)))
-		rc = held_add(job);
-	list_iterator_destroy(it);
-	return rc;
-}
-
 /* Slurm's own plugin, too, learns of nodes with other cores by node_init and reconfigure alone. */
 int occupancy_sync(void)
 {
+	slurm_iterator_t it;
+	job_record_t *job;
+	int rc;
+
 	if (all.known && all.count == node_record_count)
 		return 0;
 	held_clear();
-	if (rooms_make() || read_jobs()) {
+	rc = nodes_make();
+	it = list_iterator_create(job_list);
+	while (rc == 0 && (job = list_next(it)))
+		rc = held_add(job);
+	list_iterator_destroy(it);
+	if (rc)
 		held_clear();
-		return -1;
-	}
-	all.known = true;
-	return 0;
+	all.known = rc == 0;
+	return rc;
 }
 
 const uint64_t *occupancy_busy(int node)
 {
-	return all.rooms[node].busy;
+	return all.nodes[node].busy;
 }
 
 unsigned occupancy_busy_cores(int node)
 {
-	return all.rooms[node].busy_cores;
+	return all.nodes[node].busy_cores;
 }
 
 uint64_t occupancy_memory(int node)
 {
-	return all.rooms[node].memory;
+	return all.nodes[node].memory;
 }
 
 uint32_t occupancy_offset(int node)
 {
-	return all.rooms[node].offset;
+	return all.nodes[node].offset;
 }
 
 unsigned occupancy_node_words(void)
@@ -301,12 +272,12 @@ unsigned occupancy_node_words(void)
 
 size_t occupancy_at(int node)
 {
-	return all.rooms[node].busy - all.words;
+	return all.nodes[node].busy - all.words;
 }
 
 static size_t all_words(void)
 {
-	const struct room *last = &all.rooms[all.count - 1];
+	const struct node_use *last = &all.nodes[all.count - 1];
 
 	return all.count ? last->busy - all.words + core_set_words(last->cores) : 0;
 }
@@ -314,7 +285,7 @@ static size_t all_words(void)
 /* A copy has the busy cores of all nodes, and after these the memory of all cores. */
 static size_t memory_bytes(void)
 {
-	return all.rooms[all.count].offset * sizeof(*all.core_memory);
+	return all.nodes[all.count].offset * sizeof(*all.core_memory);
 }
 
 uint64_t *occupancy_none(void)
@@ -326,7 +297,7 @@ const uint32_t *occupancy_core_memory(const uint64_t *copy, int node)
 {
 	const uint32_t *memory = copy ? (const uint32_t *) (copy + all_words()) : all.core_memory;
 
-	return memory + all.rooms[node].offset;
+	return memory + all.nodes[node].offset;
 }
 
 uint64_t *occupancy_copy(void)
@@ -345,7 +316,7 @@ void occupancy_without(const job_record_t *job, uint64_t *copy)
 
 	for (unsigned i = 0; found && i < (*found)->nparts; i++) {
 		const struct part *p = &(*found)->parts[i];
-		unsigned words = core_set_words(all.rooms[p->node].cores);
+		unsigned words = core_set_words(all.nodes[p->node].cores);
 		uint32_t *memory = (uint32_t *) occupancy_core_memory(copy, p->node);
 
 		core_set_each(core, p->cores, words)
@@ -368,14 +339,173 @@ uint32_t *occupancy_of_partition(const part_record_t *part)
 			const struct part *p = &(*found)->parts[i];
 
 			if (!p->suspended)
-				cores[p->node] += core_set_count(p->cores, core_set_words(all.rooms[p->node].cores));
+				cores[p->node] += core_set_count(p->cores, core_set_words(all.nodes[p->node].cores));
 		}
 	}
 	list_iterator_destroy(it);
 	return cores;
 }
 
+/* --- exclusions --- */
+
+static void clear_from(const bitstr_t *b, unsigned at, int node, uint64_t *cores)
+{
+	for (unsigned c = 0, n = glue_cores(node); c < n && at + c < bit_size((bitstr_t *) b); c++)
+		if (bit_test((bitstr_t *) b, at + c))
+			core_set_remove(cores, c);
+}
+
+static void set_but(bitstr_t *b, unsigned at, int node, const uint64_t *keep)
+{
+	for (unsigned c = 0, n = glue_cores(node); c < n; c++)
+		if (!core_set_has(keep, c))
+			bit_set(b, at + c);
+}
+
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+void exclusion_apply(const slurm_exclusion_t *x, int node, uint64_t *cores)
+{
+	if (x && x->exc_cores && x->exc_cores[node])
+		clear_from(x->exc_cores[node], 0, node, cores);
+}
+
+/* An array of all nodes without any bitmap, of the exclusion freed last: most concern few nodes. */
+static bitstr_t **kept;
+static int kept_nodes;
+
+slurm_exclusion_t *exclusion_copy(const slurm_exclusion_t *came)
+{
+	slurm_exclusion_t *x = xmalloc(sizeof(*x));
+
+	if (came)
+		*x = *came;
+	x->exc_cores = kept && kept_nodes == node_record_count ? kept :
+		       xcalloc(node_record_count, sizeof(*x->exc_cores));
+	if (x->exc_cores == kept)
+		kept = NULL;
+	for (int i = 0; came && came->exc_cores && i < node_record_count; i++)
+		if (came->exc_cores[i])
+			x->exc_cores[i] = bit_copy(came->exc_cores[i]);
+	return x;
+}
+
+void exclusion_free(slurm_exclusion_t *x)
+{
+	for (int i = 0; i < node_record_count; i++)
+		FREE_NULL_BITMAP(x->exc_cores[i]);
+	xfree(kept);
+	kept = x->exc_cores;
+	kept_nodes = node_record_count;
+	xfree(x);
+}
+
+void exclusion_keep(slurm_exclusion_t *x, int node, const uint64_t *keep)
+{
+	if (!x->exc_cores[node])
+		x->exc_cores[node] = bit_alloc(glue_cores(node));
+	set_but(x->exc_cores[node], 0, node, keep);
+}
+#else
+static bitstr_t **kept;		/* never one */
+
+void exclusion_apply(const slurm_exclusion_t *x, int node, uint64_t *cores)
+{
+	if (x)
+		clear_from(x, occupancy_offset(node), node, cores);
+}
+
+slurm_exclusion_t *exclusion_copy(const slurm_exclusion_t *came)
+{
+	bitstr_t *x = bit_alloc(occupancy_offset(node_record_count));
+
+	if (came)
+		bit_or(x, (bitstr_t *) came);
+	return x;
+}
+
+void exclusion_free(slurm_exclusion_t *x)
+{
+	FREE_NULL_BITMAP(x);
+}
+
+void exclusion_keep(slurm_exclusion_t *x, int node, const uint64_t *keep)
+{
+	set_but(x, occupancy_offset(node), node, keep);
+}
+#endif
+
+/* --- shapes --- */
+
+/* The levels that slurmd may report as sockets: packages, or by SlurmdParameters NUMA nodes or L3 caches. */
+static const enum level socket_levels[] = { LEVEL_PACKAGE, LEVEL_NUMA, LEVEL_L3 };
+
+bool node_shape_agrees(const struct shape *shape, const node_record_t *node)
+{
+	unsigned count[LEVEL_COUNT] = {0};
+
+	if (shape->cores != node->tot_cores ||
+	    (node->tpc > 1 && shape->pus != (unsigned) node->tot_cores * node->threads))
+		return false;
+	/* An uneven machine is one socket in slurm.conf; a line of CPUs= alone makes each core one. */
+	if (node->tot_sockets == 1 || node->tot_sockets == node->tot_cores)
+		return true;
+	for (size_t i = 0; i < shape->ndomains; i++)
+		count[shape->domains[i].level]++;
+	for (size_t i = 0; i < sizeof(socket_levels) / sizeof(socket_levels[0]); i++)
+		if (count[socket_levels[i]] == node->tot_sockets)
+			return true;
+	return false;
+}
+
+/* A node's shape, valid until the snapshot or the node changes: each decision needs it for each node. */
+struct shape_entry {
+	unsigned long serial;		/* of the view; 0: unknown */
+	uint32_t cores, sockets, threads;
+	const struct shape *shape;	/* NULL: no shape, or one that disagrees */
+};
+
+static struct shape_entry *entries;
+static int entry_count;
+static struct snapshot_view *view;
+static unsigned long serial;
+
+int node_shapes_begin(struct snapshot_view *v)
+{
+	view = v;
+	serial = snapshot_view_serial(v);
+	if (entries && entry_count == node_record_count)
+		return 0;
+	free(entries);
+	entry_count = node_record_count;
+	return (entries = calloc(entry_count + 1, sizeof(*entries))) ? 0 : -1;
+}
+
+const struct shape *node_shape(int node)
+{
+	const node_record_t *n = node_record_table_ptr[node];
+	struct shape_entry now = { serial, n->tot_cores, n->tot_sockets, n->threads, NULL }, *was = &entries[node];
+
+	if (was->serial != now.serial || was->cores != now.cores || was->sockets != now.sockets ||
+	    was->threads != now.threads) {
+		now.shape = n->name ? snapshot_view_shape(view, n->name) : NULL;
+		if (now.shape && !node_shape_agrees(now.shape, n)) {
+			if (snapshot_view_first(view, n->name))
+				error("topiary: node %s: the snapshot has %u cores and %u threads, but Slurm has %u"
+				      " sockets, %u cores and %u threads a core: jobs are placed on it as without"
+				      " Topiary, and those that require a placement do not start on it", n->name,
+				      now.shape->cores, now.shape->pus, n->tot_sockets, n->tot_cores, n->threads);
+			now.shape = NULL;
+		}
+		*was = now;
+	}
+	return was->shape;
+}
+
 void occupancy_end(void)
 {
 	held_clear();
+	xfree(kept);
+	free(entries);
+	entries = NULL;
+	entry_count = 0;
 }

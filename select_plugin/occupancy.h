@@ -4,6 +4,7 @@
 #define TOPIARY_SELECT_OCCUPANCY_H
 
 #include "slurm_glue.h"
+#include "snapshot_watch.h"
 
 /*
  * The cores and memory of each node that jobs hold, kept between decisions: Slurm reports when a job begins and ends,
@@ -49,6 +50,42 @@ uint64_t *occupancy_none(void);		/* as if there were no jobs */
 size_t occupancy_at(int node);
 void occupancy_without(const job_record_t *job, uint64_t *copy);
 
+/* Frees all that is kept between decisions, the shapes below, too. */
 void occupancy_end(void);
+
+/*
+ * The cores that a call of select_p_job_test must not use: those that Slurm passes for reservations, and those that
+ * Topiary adds to steer the choice. Until 23.02 one bitmap of all cores of the cluster, since then one for each node.
+ * Sets of cores are as in score/score.h; call occupancy_sync first.
+ */
+
+/* Clears in cores[] of a node what is excluded there. */
+void exclusion_apply(const slurm_exclusion_t *x, int node, uint64_t *cores);
+
+/* A copy of the exclusion passed by Slurm, to add to. Free with exclusion_free. */
+slurm_exclusion_t *exclusion_copy(const slurm_exclusion_t *came);
+void exclusion_free(slurm_exclusion_t *x);
+
+/* Excludes all cores of a node except those in keep[]. */
+void exclusion_keep(slurm_exclusion_t *x, int node, const uint64_t *keep);
+
+/*
+ * The shape of each node: the snapshot's, checked against slurmctld's own counts. Cached until either changes, because
+ * each decision needs it for each node.
+ */
+
+/*
+ * Call before a decision; the view remains the caller's and must stay valid until the last node_shape. Returns 0, or -1
+ * when memory is short.
+ */
+int node_shapes_begin(struct snapshot_view *v);
+
+/*
+ * The shape of a node, or NULL. A shape that disagrees with Slurm's counts is logged once for each view and not used.
+ */
+const struct shape *node_shape(int node);
+
+/* Whether a shape matches the hardware that slurmctld counts on a node. */
+bool node_shape_agrees(const struct shape *shape, const node_record_t *node);
 
 #endif

@@ -19,7 +19,7 @@ struct plan {
 bool plan_make(struct plan *p, struct candidate_set *s);
 
 /*
- * After plan_make, for an even share: chooses the best nodes of one leaf switch or block (leaf.h), as Slurm would of
+ * After plan_make, for an even share: chooses the best nodes of one leaf switch or block, as Slurm would of
  * the one with the fewest candidates of those with enough. Their order changes. False, with p as it was, if no leaf has
  * enough, or the job asks for more of its network than nearness.
  */
@@ -39,5 +39,16 @@ void plans_clear(void);
  * exclusion_free.
  */
 slurm_exclusion_t *plan_exclusion(struct candidate_set *s, const struct candidate_node *list, unsigned count);
+
+/*
+ * Estimates when a required placement that is not available now will be. Running jobs are released one after another in
+ * the order of their ends, and try() is called whenever there may be a place, until it returns true or the budget, a
+ * new one, is used up; then once more, with `last` set, without all jobs. All of s except its budget is restored.
+ */
+typedef bool start_estimate_try_t(void *user, struct candidate_set *s, bool last);
+bool start_estimate_find(struct candidate_set *s, start_estimate_try_t *try, void *user);
+
+/* False when no distribution of the tasks lets the job ever run: on its nodes, if no other job were there. */
+bool start_estimate_possible(struct candidate_set *s);
 
 #endif

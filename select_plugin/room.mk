@@ -1,5 +1,5 @@
-SELECT_SLURM := $(addprefix select_plugin/,hooks.c inner.c steer.c job_request.c candidates.c \
-	device_locality.c device_grant.c plan.c start_estimate.c comment.c occupancy.c exclusion.c node_shape.c leaf.c submitted.c)
+SELECT_SLURM := $(addprefix select_plugin/,hooks.c steer.c job_request.c candidates.c device.c plan.c comment.c \
+	occupancy.c submitted.c)
 SELECT_PURE := select_plugin/snapshot_watch.c
 SELECT_MAP := select_plugin/exports.map
 

@@ -8,13 +8,9 @@
 
 #include "base/settings.h"
 #include "comment.h"
-#include "device_grant.h"
-#include "exclusion.h"
-#include "leaf.h"
-#include "node_shape.h"
-#include "start_estimate.h"
+#include "device.h"
 #include "occupancy.h"
-#include "submitted.h"
+#include "plan.h"
 
 static struct settings settings;
 static struct request site;
@@ -28,25 +24,20 @@ static void log_snapshot(bool trouble, const char *line)
 		info("topiary: %s", line);
 }
 
-static int settings_read(struct err *e)
+void steer_start(void)
 {
 	char *path = get_extra_conf_path("topiary.conf");
-	int rc = settings_load(path, &settings, e);
+	struct err e;
+	int rc;
 
-	if (rc == 0 && (rc = job_request_defaults(&settings, &site, e))) {
-		err_within(e, "%s", path);
+	steer_stop();
+	rc = settings_load(path, &settings, &e);
+	if (rc == 0 && (rc = job_request_defaults(&settings, &site, &e))) {
+		err_within(&e, "%s", path);
 		settings_free(&settings);
 	}
 	xfree(path);
-	return rc;
-}
-
-void steer_start(void)
-{
-	struct err e;
-
-	steer_stop();
-	if (settings_read(&e)) {
+	if (rc) {
 		error("topiary: %s; jobs are placed as without Topiary", e.text);
 		snapshot_watch_drop();
 	} else if (snapshot_watch_start(settings.snapshot_file, settings.snapshot_poll, log_snapshot, &e)) {
@@ -70,10 +61,7 @@ void steer_stop(void)
 	comment_end();
 	occupancy_end();
 	candidates_clear();
-	node_shapes_clear();
-	leaf_forget();
 	plans_clear();
-	exclusion_clear();
 }
 
 /* The arguments of one call of job_test. */
@@ -106,19 +94,14 @@ struct attempt {
 	const struct call *call;
 	slurm_list_t preemptees;	/* offered for preemption; NULL: none */
 	bool later;			/* a later start is acceptable */
+	bool last;			/* made even if the budget is used up */
 	bool refused;			/* Slurm's plugin did not take cores that had been chosen */
+	struct plan plan;		/* of the attempts that have one */
 };
 
-static bool network_alone_runs(void)
+static bool starts_now(const struct attempt *a)
 {
-	slurm_iterator_t it = list_iterator_create(job_list);
-	job_record_t *job;
-
-	while ((job = list_next(it)))
-		if ((IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job)) && job->details && glue_network_alone(job))
-			break;
-	list_iterator_destroy(it);
-	return job;
+	return SELECT_IS_MODE_RUN_NOW(a->call->mode);
 }
 
 /*
@@ -128,8 +111,15 @@ static bool network_alone_runs(void)
  */
 static void offer_without_cores(const bitstr_t *nodes, bitstr_t *in, slurm_exclusion_t *excluded)
 {
-	uint64_t *none = network_alone_runs() ? occupancy_none() : NULL;
+	slurm_iterator_t it = list_iterator_create(job_list);
+	job_record_t *job;
+	uint64_t *none;
 
+	while ((job = list_next(it)))
+		if ((IS_JOB_RUNNING(job) || IS_JOB_SUSPENDED(job)) && job->details && glue_network_alone(job))
+			break;
+	list_iterator_destroy(it);
+	none = job ? occupancy_none() : NULL;
 	for (int i = glue_next(nodes, 0); none && i >= 0; i = glue_next(nodes, i + 1)) {
 		if (bit_test(in, i))
 			continue;
@@ -140,12 +130,12 @@ static void offer_without_cores(const bitstr_t *nodes, bitstr_t *in, slurm_exclu
 }
 
 /*
- * Tries exactly these candidates with exactly their cores, for so many nodes (0: as many as it may have), with so many
+ * Offers exactly these candidates with exactly their cores, for so many nodes (0: as many as it may have), with so many
  * tasks on each (0: as Slurm distributes them). When the job cannot have them, everything that the call changed is
  * restored.
  */
-static bool try_shares(struct attempt *a, struct candidate_set *s, const struct candidate_node *list,
-		       unsigned count, unsigned nodes, unsigned tasks)
+static bool offer_shares(struct attempt *a, struct candidate_set *s, const struct candidate_node *list,
+			 unsigned count, unsigned nodes, unsigned tasks)
 {
 	struct call narrow = *a->call, *c = &narrow;
 	uint16_t *per_core = s->req->own_cores ? &c->job->details->mc_ptr->ntasks_per_core : NULL,
@@ -195,14 +185,14 @@ static bool try_shares(struct attempt *a, struct candidate_set *s, const struct 
  * which are few in one domain, unless the job states the tasks per node (_foreach_gres_filter_sock_core() of
  * topology/common). So even shares are tried as if it had.
  */
-static bool try_candidates(struct attempt *a, struct candidate_set *s, const struct candidate_node *list,
-			   unsigned count, unsigned nodes)
+static bool offer(struct attempt *a, struct candidate_set *s, const struct candidate_node *list, unsigned count,
+		  unsigned nodes)
 {
 	bool even = GLUE_GRES_NEAR && nodes && s->job->gres_list_req && !s->job->details->ntasks_per_node &&
 		    s->req->tasks % nodes == 0;
 
-	return (even && try_shares(a, s, list, count, nodes, s->req->tasks / nodes)) ||
-	       try_shares(a, s, list, count, nodes, 0);
+	return (even && offer_shares(a, s, list, count, nodes, s->req->tasks / nodes)) ||
+	       offer_shares(a, s, list, count, nodes, 0);
 }
 
 /* For --contiguous: the most of these nodes in a row; otherwise all of them. */
@@ -222,17 +212,17 @@ static unsigned longest_row(const struct candidate_set *s, const struct candidat
 	return longest;
 }
 
-/* An attempt that others may substitute: within the budget. */
-static bool try_choice(struct attempt *a, struct candidate_set *s, const struct candidate_node *list, unsigned count,
-		       unsigned nodes)
+/* An offer that others may substitute: within the budget. */
+static bool offer_within_budget(struct attempt *a, struct candidate_set *s, const struct candidate_node *list,
+				unsigned count, unsigned nodes)
 {
 	return longest_row(s, list, count) >= nodes && budget_draw(&s->budget, count) &&
-		try_candidates(a, s, list, count, nodes);
+	       offer(a, s, list, count, nodes);
 }
 
-static bool try_plan(struct attempt *a, struct candidate_set *s, const struct plan *p)
+static bool offer_plan(struct attempt *a, struct candidate_set *s, const struct plan *p)
 {
-	return try_choice(a, s, p->choice.list, p->choice.count, p->choice.count);
+	return offer_within_budget(a, s, p->choice.list, p->choice.count, p->choice.count);
 }
 
 /*
@@ -247,137 +237,95 @@ static bool slurm_picks_nodes(const struct candidate_set *s)
 	       ((several || glue_network_alone(s->job)) && glue_network(s->job));
 }
 
+static bool is_uneven(const struct attempt *a, const struct candidate_set *s)
+{
+	return s->req->share[1].nodes && s->nodes == a->call->nodes && slurm_picks_nodes(s);
+}
+
 /*
- * Tries the best nodes, in a network those of one leaf; if Slurm cannot use these, it may choose among all that fit,
- * each with its best cores.
+ * Slurm chooses nodes among all candidates for either share; then these are divided among the shares. When the job
+ * cannot have what Slurm chooses, only the budget has changed.
  */
-static bool try_all(struct attempt *a, struct candidate_set *s, struct plan *p)
-{
-	bool even = !s->req->share[1].nodes && p->choice.count == s->req->share[0].nodes,
-	     slurm_picks = even && slurm_picks_nodes(s);
-
-	if ((!slurm_picks || plan_in_leaf(p, s)) && try_plan(a, s, p))
-		return true;
-	return even && s->count > (slurm_picks ? p->choice.count - 1 : p->choice.count) &&
-		try_choice(a, s, s->list, s->count, p->choice.count);
-}
-
-static bool starts_now(const struct attempt *a)
-{
-	return SELECT_IS_MODE_RUN_NOW(a->call->mode);
-}
-
-/* Slurm chooses nodes among all candidates for either share; then these are divided among the shares. */
-static bool try_either(struct attempt *a, struct candidate_set *s, struct plan *p)
+static bool either_share(struct attempt *a, struct candidate_set *s)
 {
 	const struct call *c = a->call;
-	const struct chooser_share *share = s->req->share;
-	bool fresh = a->preemptees && c->preempted && !*c->preempted;
-
-	candidates_find(s, share[0].tasks, share[1].tasks, NULL);
-	if (!try_choice(a, s, s->list, s->count, share[0].nodes + share[1].nodes))
-		return false;
-	if (!starts_now(a))
-		return true;
-	if (fresh)
-		FREE_NULL_LIST(*c->preempted);
-	return plan_make(p, s) && try_plan(a, s, p);
-}
-
-/* For uneven shares in a network. When the job cannot have what Slurm chooses, only the budget has changed. */
-static bool try_uneven(struct attempt *a, struct candidate_set *s, struct plan *p)
-{
 	struct chooser_share share[] = { s->req->share[0], s->req->share[1] };
+	bool fresh = a->preemptees && c->preempted && !*c->preempted, good;
 	struct candidate_set either = *s;
 	struct plan plan = {0};
 	bitstr_t *all;
-	bool good;
 
-	if (!share[1].nodes || s->nodes != a->call->nodes || !slurm_picks_nodes(s) ||
-	    !(either.list = candidates_list_new()))
+	if (!(either.list = candidates_list_new()))
 		return false;
-	all = bit_copy(a->call->nodes);
-	good = try_either(a, &either, &plan);
+	all = bit_copy(c->nodes);
+	candidates_find(&either, share[0].tasks, share[1].tasks, NULL);
+	good = offer_within_budget(a, &either, either.list, either.count, share[0].nodes + share[1].nodes);
+	if (good && starts_now(a)) {
+		if (fresh)
+			FREE_NULL_LIST(*c->preempted);
+		good = plan_make(&plan, &either) && offer_plan(a, &either, &plan);
+	}
 	s->budget = either.budget;
 	if (good && starts_now(a)) {
-		plan_end(p);
+		plan_end(&a->plan);
 		free(s->list);
-		*p = plan;
+		a->plan = plan;
 		*s = either;
 	} else {
 		plan_end(&plan);
 		free(either.list);
 	}
 	if (!good) {
-		bit_copybits(a->call->nodes, all);
+		bit_copybits(c->nodes, all);
 		memcpy(s->req->share, share, sizeof(share));
 	}
 	FREE_NULL_BITMAP(all);
 	return good;
 }
 
-static bool try_own(struct attempt *a, struct candidate_set *s)
+static bool has_even_shares(const struct attempt *a, const struct candidate_set *s)
 {
-	struct plan p;
-	bool good;
-
-	if (budget_exhausted(&s->budget))
-		return false;
-	good = plan_make(&p, s);
-	if (!s->taken)
-		s->room = s->count;
-	good = good && (try_uneven(a, s, &p) || (p.choice.count && try_all(a, s, &p)));
-	if (good && starts_now(a))
-		comment_placed(a->call->job, s->req, s, &p);
-	plan_end(&p);
-	return good;
+	return a->plan.choice.count && !s->req->share[1].nodes && a->plan.choice.count == s->req->share[0].nodes;
 }
 
-/*
- * Of the cores that Slurm took within the domains in s->list, tries the best; if the job cannot have these, keeps what
- * Slurm took.
- */
-static bool cores_refine(struct attempt *a, struct candidate_set *s, unsigned nodes)
+/* In a network those of one leaf. */
+static bool best_nodes(struct attempt *a, struct candidate_set *s)
 {
-	struct plan p;
-	uint64_t left = s->budget.offers;
-	bool known = plan_given(&p, s), good = known && try_plan(a, s, &p), tried = s->budget.offers != left;
+	bool slurm_picks = has_even_shares(a, s) && slurm_picks_nodes(s);
 
-	s->room = s->count;
-	if (good)
-		comment_placed(a->call->job, s->req, s, &p);
-	plan_end(&p);
-	if (good || (tried && !try_candidates(a, s, s->list, s->count, nodes)))
-		return good;
-	comment_reason(a->call->job, s->req, s, VERDICT_LEFT,
-		       "the nodes satisfy the requirement; Slurm chose the cores within each domain");
-	return true;
+	return a->plan.choice.count && (!slurm_picks || plan_in_leaf(&a->plan, s)) && offer_plan(a, s, &a->plan);
 }
 
-/*
- * For a job with devices on any number of nodes: from 25.05 on, Slurm counts only devices whose own socket has cores
- * for the job (_foreach_gres_filter_sock_core() of topology/common), which are few in one domain, unless the number of
- * nodes is given. Returns that number; 0 when the job cannot run on any.
- */
-static unsigned try_numbers(struct attempt *a, struct candidate_set *s)
+/* Slurm may choose among all that fit, each with its best cores. */
+static bool all_nodes(struct attempt *a, struct candidate_set *s)
 {
-	unsigned most = a->call->job->gres_list_req ? MIN(longest_row(s, s->list, s->count), s->req->max_nodes) : 0;
+	unsigned nodes = a->plan.choice.count;
 
-	for (unsigned nodes = s->req->min_nodes; nodes <= most && budget_draw(&s->budget, s->count); nodes++)
-		if (try_candidates(a, s, s->list, s->count, nodes))
-			return nodes;
-	return 0;
+	return s->count > (slurm_picks_nodes(s) ? nodes - 1 : nodes) &&
+	       offer_within_budget(a, s, s->list, s->count, nodes);
+}
+
+/* Whether the largest domain of each node is a choice: not for a path, nor if their memory must be near. */
+static bool domains_satisfy(const struct attempt *a, const struct candidate_set *s)
+{
+	const struct job_request *req = s->req;
+
+	(void) a;
+	return req->request.fit == FIT_REQUIRE && req->request.memory != FIT_REQUIRE && !req->request.path.steps &&
+	       !req->whole_nodes;
 }
 
 /*
  * Whatever else the job requests of Slurm, and however Slurm distributes the tasks: offers the largest domain of each
  * node, near the devices if possible. A path has a fixed number of cores on each node, and no other distribution. The
- * last attempt is made even if the budget is used up.
+ * last attempt is made even if the budget is used up. Of the cores that Slurm took within the domains, the best are
+ * offered then; if the job cannot have these, it keeps what Slurm took.
  */
-static bool try_domains(struct attempt *a, struct candidate_set *s, bool last)
+static bool largest_domains(struct attempt *a, struct candidate_set *s)
 {
-	unsigned nodes = 0;
-	bool good = false;
+	unsigned nodes = 0, most;
+	bool good = false, tried;
+	uint64_t left;
 
 	for (int near = s->devices.name != NULL; !good && near >= 0; near--) {
 		struct job_holding h;
@@ -386,33 +334,89 @@ static bool try_domains(struct attempt *a, struct candidate_set *s, bool last)
 		h = candidates_domains(s);
 		if (s->req->unweighed && !s->taken)
 			s->room = s->count;
-		good = job_request_may_hold(s->req, &h) && (budget_draw(&s->budget, s->count) || (last && !near)) &&
-		       (try_candidates(a, s, s->list, s->count, 0) || (nodes = try_numbers(a, s)));
+		if (!job_request_may_hold(s->req, &h) || !(budget_draw(&s->budget, s->count) || (a->last && !near)))
+			continue;
+		good = offer(a, s, s->list, s->count, 0);
+		/*
+		 * For a job with devices on any number of nodes: from 25.05 on, Slurm counts only devices whose own
+		 * socket has cores for the job (_foreach_gres_filter_sock_core() of topology/common), which are few in
+		 * one domain, unless the number of nodes is given.
+		 */
+		most = a->call->job->gres_list_req ? MIN(longest_row(s, s->list, s->count), s->req->max_nodes) : 0;
+		for (unsigned n = s->req->min_nodes; !good && n <= most && budget_draw(&s->budget, s->count); n++)
+			if ((good = offer(a, s, s->list, s->count, n)))
+				nodes = n;
 	}
 	s->local_only = false;
-	return good && (!starts_now(a) || cores_refine(a, s, nodes));
+	if (!good || !starts_now(a))
+		return good;
+	left = s->budget.offers;
+	good = plan_given(&a->plan, s) && offer_plan(a, s, &a->plan);
+	tried = s->budget.offers != left;
+	s->room = s->count;
+	if (good)
+		comment_placed(a->call->job, s->req, s, &a->plan);
+	plan_end(&a->plan);
+	if (good || (tried && !offer(a, s, s->list, s->count, nodes)))
+		return good;
+	comment_reason(a->call->job, s->req, s, VERDICT_LEFT,
+		       "the nodes satisfy the requirement; Slurm chose the cores within each domain");
+	return true;
 }
 
-/* Whether the largest domain of each node is a choice: not for a path, nor if their memory must be near. */
-static bool domains_satisfy(const struct job_request *req)
+/* What Slurm's plugin is offered, in this order, until it accepts. */
+static const struct {
+	bool planned;		/* by a plan of Topiary's (plan.h), for jobs whose nodes and shares it weighs */
+	bool (*applies)(const struct attempt *a, const struct candidate_set *s);	/* NULL: always */
+	bool (*make)(struct attempt *a, struct candidate_set *s);
+} attempts[] = {
+	{ true, is_uneven, either_share },
+	{ true, NULL, best_nodes },
+	{ true, has_even_shares, all_nodes },
+	{ false, domains_satisfy, largest_domains },
+};
+
+static bool attempts_make(struct attempt *a, struct candidate_set *s, bool planned)
 {
-	return req->request.fit == FIT_REQUIRE && req->request.memory != FIT_REQUIRE && !req->request.path.steps &&
-	       !req->whole_nodes;
+	bool good = false;
+
+	if (planned) {
+		if (budget_exhausted(&s->budget))
+			return false;
+		good = plan_make(&a->plan, s);
+		if (!s->taken)
+			s->room = s->count;
+		if (!good) {
+			plan_end(&a->plan);
+			return false;
+		}
+		good = false;
+	}
+	for (size_t i = 0; !good && i < sizeof(attempts) / sizeof(attempts[0]); i++)
+		good = attempts[i].planned == planned && (!attempts[i].applies || attempts[i].applies(a, s)) &&
+		       attempts[i].make(a, s);
+	if (planned && good && starts_now(a))
+		comment_placed(a->call->job, s->req, s, &a->plan);
+	if (planned)
+		plan_end(&a->plan);
+	return good;
 }
 
-static bool try_place(void *user, struct candidate_set *s, bool last)
+static bool place(void *user, struct candidate_set *s, bool last)
 {
+	struct attempt *a = user;
+
+	a->last = last;
 	if (s->req->own_cores) {
-		if (try_own(user, s))
+		if (attempts_make(a, s, true))
 			return true;
 		job_request_own_cores(s->req, false);
 	}
-	return (!s->req->unweighed && try_own(user, s)) ||
-	       (domains_satisfy(s->req) && try_domains(user, s, last));
+	return (!s->req->unweighed && attempts_make(a, s, true)) || attempts_make(a, s, false);
 }
 
 /* A required placement may preempt jobs; a preferred one never does. */
-static bool try_preempting(struct attempt *a, struct candidate_set *s)
+static bool place_preempting(struct attempt *a, struct candidate_set *s)
 {
 	uint64_t *taken = a->call->preemptees ? occupancy_copy() : NULL;
 	slurm_iterator_t it;
@@ -427,7 +431,7 @@ static bool try_preempting(struct attempt *a, struct candidate_set *s)
 	list_iterator_destroy(it);
 	s->taken = taken;
 	a->preemptees = a->call->preemptees;
-	good = try_place(a, s, true);
+	good = place(a, s, true);
 	a->preemptees = NULL;
 	s->taken = NULL;
 	free(taken);
@@ -516,7 +520,7 @@ static int wait_for(struct attempt *a, struct candidate_set *s)
 
 	a->later = true;
 	if (SELECT_IS_MODE_WILL_RUN(c->mode) && !(c->job->bit_flags & TEST_NOW_ONLY) &&
-	    start_estimate_find(s, try_place, a))
+	    start_estimate_find(s, place, a))
 		return SLURM_SUCCESS;
 	buf_puts(&reason, candidates_cache.refused ? "not all nodes have been scored yet for " : "it requires ");
 	add_requirement(s, &reason);
@@ -535,7 +539,7 @@ static int job_decide(const struct call *c, struct candidate_set *s)
 	struct buf why = {0};
 	int rc;
 
-	if (try_place(&a, s, true) || (job_request_waits(s->req) && try_preempting(&a, s)))
+	if (place(&a, s, true) || (job_request_waits(s->req) && place_preempting(&a, s)))
 		return SLURM_SUCCESS;
 	if (job_request_waits(s->req))
 		return wait_for(&a, s);
@@ -558,7 +562,7 @@ static int job_decide(const struct call *c, struct candidate_set *s)
 	return rc;
 }
 
-/* A requirement that can never be met: logged here; submitted.h reports it to the user. */
+/* A requirement that can never be met: logged here; submitted_check reports it to the user. */
 static int job_refuse(const struct call *c, const char *why)
 {
 	info("topiary: JobId=%u: refused: its requirement can never be met: %s", c->job->job_id, why);

@@ -4,7 +4,9 @@
 #define TOPIARY_SELECT_STEER_H
 
 #include "base/err.h"
+#include "job_request.h"
 #include "slurm_glue.h"
+#include "snapshot_watch.h"
 
 /*
  * Reads the settings and starts to watch the snapshot, or restarts with new settings. A failure is logged; all jobs are
@@ -28,9 +30,20 @@ void steer_started(job_record_t *job);
 void steer_ended(job_record_t *job);
 
 /*
- * Called by job_submit_topiary.so (submitted.h). Returns 0; or 1 or -1, the job being accepted or refused, with a
+ * Called by job_submit_topiary.so (submitted.c). Returns 0; or 1 or -1, the job being accepted or refused, with a
  * sentence for the user.
  */
 int topiary_submitted(const job_desc_msg_t *job, struct err *e);
+
+/*
+ * Checks at submission whether a requirement can ever be met. Returns 0; 1 with a sentence for the user when an option
+ * has no effect here; or -1 with one when the job is to be refused. Only reads what the locks of Slurm's job_submit
+ * plugins protect, so that several submissions may be checked at once. v may be NULL: then only the options are
+ * checked.
+ */
+int submitted_check(const job_desc_msg_t *job, const struct request *site, struct snapshot_view *v, struct err *e);
+
+/* Returns 1 with a sentence that ends with the reason when the job requests a placement; else 0. */
+int submitted_ignored(const job_desc_msg_t *job, const char *why, struct err *e);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "submitted.h"
+#include "steer.h"
 
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "node_shape.h"
+#include "occupancy.h"
 #include "score/numa_memory.h"
 #include "shape/hostlist.h"
 

@@ -142,19 +142,6 @@ static unsigned fronts_find(const struct fronts *f, const struct candidate_node 
 	return front;
 }
 
-static void fronts_add(struct fronts *f, const struct candidate_node *c)
-{
-	unsigned at = f->n;
-
-	while (at && fronts_compare(c, f->of[at - 1]) < 0)
-		at--;
-	if (at == FRONT_COSTS || (at && !fronts_compare(c, f->of[at - 1])))
-		return;
-	f->n += f->n < FRONT_COSTS;
-	memmove(&f->of[at + 1], &f->of[at], (f->n - 1 - at) * sizeof(*f->of));
-	f->of[at] = c;
-}
-
 /* An earlier node with the same cost, which the cache has once, and equal in the rows before it; else this one. */
 static const struct candidate_node *fronts_like(struct fronts *f, const struct candidate_node *c)
 {
@@ -173,9 +160,18 @@ static void fronts_set(struct candidate_node *list, unsigned count)
 
 	while (same < count && list[same].worth == list[0].worth)
 		list[same++].front = 0;
-	for (unsigned i = 0; same < count && i < count; i++)
-		if (fronts_like(&f, &list[i]) == &list[i])
-			fronts_add(&f, &list[i]);
+	for (const struct candidate_node *c = list; same < count && c < list + count; c++)
+		if (fronts_like(&f, c) == c) {
+			unsigned at = f.n;
+
+			while (at && fronts_compare(c, f.of[at - 1]) < 0)
+				at--;
+			if (at == FRONT_COSTS || (at && !fronts_compare(c, f.of[at - 1])))
+				continue;
+			f.n += f.n < FRONT_COSTS;
+			memmove(&f.of[at + 1], &f.of[at], (f.n - 1 - at) * sizeof(*f.of));
+			f.of[at] = c;
+		}
 	for (all = f.n, f.n = 0; f.n < all; f.n++)
 		f.front[f.n] = fronts_find(&f, f.of[f.n]);
 	memset(f.like, 0, sizeof(f.like));
@@ -273,34 +269,15 @@ static bool by_shares(struct chooser *c, struct choice *out, uint32_t nodes)
 }
 
 /* How many nodes can take a number of tasks, for up to `most` tasks; nodes[0]: any number. */
-struct room_count {
+struct capacities {
 	uint32_t *nodes, most;
 };
-
-static bool room_count_init(struct room_count *r, const struct chooser *c)
-{
-	uint32_t least, most;
-
-	*r = (struct room_count){ .most = c->capacity(c->user) };
-	if (!(r->nodes = calloc(r->most + 2, sizeof(*r->nodes))))
-		return false;
-	for (unsigned i = 0; i < c->nodes; i++) {
-		if (!(most = c->range(c->user, i, &least)))
-			continue;
-		r->nodes[0]++;
-		r->nodes[least]++;
-		r->nodes[most + 1]--;
-	}
-	for (uint32_t t = 2; t <= r->most; t++)
-		r->nodes[t] += r->nodes[t - 1];
-	return true;
-}
 
 /*
  * Nodes that can take more tasks can also take fewer, except with fixed numbers of cores: there the condition is
  * necessary but not sufficient.
  */
-static bool room_count_holds(const struct room_count *r, const struct chooser *c, uint32_t nodes)
+static bool capacities_hold(const struct capacities *r, const struct chooser *c, uint32_t nodes)
 {
 	const struct chooser_share *share = c->share;
 
@@ -310,32 +287,36 @@ static bool room_count_holds(const struct room_count *r, const struct chooser *c
 	return !share[1].nodes || r->nodes[share[1].tasks] >= (c->fixed_cores ? share[1].nodes : nodes);
 }
 
-/* Tries the numbers of nodes after the first, which only a range or a requirement has. */
-static bool by_counts(struct chooser *c, struct choice *out)
+/* By even shares: the first number of nodes, then those that only a range or a requirement has, then the fewest. */
+static bool by_numbers(struct chooser *c, struct choice *out)
 {
-	uint32_t first = c->first, last = c->last, below = first - 1, tries = 0;
-	struct room_count r;
-	bool good = false;
+	uint32_t first = c->first, last = c->last, below = first - 1, tries = 0, least, most;
+	struct capacities r = {0};
+	bool good = by_shares(c, out, first);
 
-	if (!room_count_init(&r, c))
-		return false;
+	if (good || first == last)
+		return good;
+	r.most = c->capacity(c->user);
+	r.nodes = calloc(r.most + 2, sizeof(*r.nodes));
+	for (unsigned i = 0; r.nodes && i < c->nodes; i++) {
+		if (!(most = c->range(c->user, i, &least)))
+			continue;
+		r.nodes[0]++;
+		r.nodes[least]++;
+		r.nodes[most + 1]--;
+	}
+	if (!r.nodes)
+		return by_shares(c, out, c->min_nodes);
+	for (uint32_t t = 2; t <= r.most; t++)
+		r.nodes[t] += r.nodes[t - 1];
 	if (below > r.nodes[0])
 		below = r.nodes[0];
 	for (uint32_t n = below; n >= last && n && n < first && !good && tries < TRIES; n--)
-		good = room_count_holds(&r, c, n) && ++tries && by_shares(c, out, n);
+		good = capacities_hold(&r, c, n) && ++tries && by_shares(c, out, n);
 	for (uint32_t n = first + 1; n > first && n <= last && n <= r.nodes[0] && !good && tries < TRIES; n++)
-		good = room_count_holds(&r, c, n) && ++tries && by_shares(c, out, n);
+		good = capacities_hold(&r, c, n) && ++tries && by_shares(c, out, n);
 	free(r.nodes);
-	return good;
-}
-
-static bool by_numbers(struct chooser *c, struct choice *out)
-{
-	if (by_shares(c, out, c->first))
-		return true;
-	if (c->first == c->last)
-		return false;
-	return by_counts(c, out) || by_shares(c, out, c->min_nodes);
+	return good || by_shares(c, out, c->min_nodes);
 }
 
 /* Fills the nodes that hold most tasks; the remaining tasks go to the node where they fit best. */

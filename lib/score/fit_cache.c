@@ -225,22 +225,6 @@ static bool memo_answers(const struct fit_cache *c, const struct fit_memo *m, co
 	       !memcmp(m->cores, free_cores, core_set_words(shape->cores) * sizeof(*free_cores));
 }
 
-static void memo_set(const struct fit_cache *c, const uint64_t *free_cores, struct node_fit *f, struct fit_memo *m)
-{
-	unsigned words = core_set_words(f->key.shape->cores);
-
-	m->fit = f->table && words <= FIT_MEMO_WORDS ? f : NULL;
-	m->shape = f->key.shape;
-	m->turn = c->turn;
-	m->task_cores = f->key.task_cores;
-	m->task = f->key.task;
-	m->level = f->key.level;
-	m->asked = 0;
-	m->has = false;
-	if (m->fit)
-		memcpy(m->cores, free_cores, words * sizeof(*free_cores));
-}
-
 /* With the cost of another number of cores if the memo may be written. */
 static const struct score_cost *memo_cost(const struct fit_cache *c, struct fit_memo *m, const struct score_need *need)
 {
@@ -270,8 +254,15 @@ const struct score_cost *fit_cost_on(struct fit_cache *c, const struct shape *sh
 	if (!f)
 		return NULL;
 	if (!answers && m && m->decision != c->decision) {
-		memo_set(c, free_cores, f, m);
-		answers = m->fit;
+		unsigned words = core_set_words(shape->cores);
+		bool fits = f->table && words <= FIT_MEMO_WORDS;
+
+		*m = (struct fit_memo){ .fit = fits ? f : NULL, .shape = shape, .turn = c->turn,
+					.decision = m->decision, .task_cores = f->key.task_cores,
+					.task = f->key.task, .level = f->key.level };
+		if (fits)
+			memcpy(m->cores, free_cores, words * sizeof(*free_cores));
+		answers = fits;
 	}
 	cost = answers ? memo_cost(c, m, need) : f->table ? score_table_cost(f->table, need->cores) :
 	       f->fits ? &f->cost : NULL;

@@ -4,42 +4,42 @@
 
 #include <string.h>
 
-#include "score/score_plan.h"
+#include "score/score_tree.h"
 
 /* --- FIT_SPREAD, as described at score_pick --- */
 
 struct spread {
 	const struct score_tree *tree;
 	struct score_arena *arena;
-	struct seat {		/* a domain of the cover, for tasks */
+	struct domain {		/* a domain of the cover, for tasks */
 		unsigned part, core;	/* core: of a run, the core itself */
-		unsigned have, room;	/* cores; tasks that fit on these */
+		unsigned have, capacity;	/* cores; tasks that fit on these */
 		unsigned tasks;
-	} *seats;
-	unsigned nseats;
+	} *domains;
+	unsigned ndomains;
 	unsigned *tasks;	/* by part */
 };
 
-/* Reduces the rooms of the seats inside a part to what the part can have, the largest and last first. */
-static void rooms_limit(struct spread *s, unsigned part)
+/* Reduces the capacities of the domains inside a part to what the part can have, the largest and last first. */
+static void capacities_limit(struct spread *s, unsigned part)
 {
 	const struct score_part *p = &s->tree->parts[part];
 	unsigned most = p->can / s->tree->task_cores;
 
 	for (;;) {
-		struct seat *largest = NULL;
-		unsigned rooms = 0;
+		struct domain *largest = NULL;
+		unsigned capacities = 0;
 
-		for (struct seat *seat = s->seats; seat < s->seats + s->nseats; seat++) {
-			if (seat->part <= part || seat->part >= p->next)
+		for (struct domain *domain = s->domains; domain < s->domains + s->ndomains; domain++) {
+			if (domain->part <= part || domain->part >= p->next)
 				continue;
-			rooms += seat->room;
-			if (!largest || seat->room >= largest->room)
-				largest = seat;
+			capacities += domain->capacity;
+			if (!largest || domain->capacity >= largest->capacity)
+				largest = domain;
 		}
-		if (rooms <= most)
+		if (capacities <= most)
 			return;
-		largest->room--;
+		largest->capacity--;
 	}
 }
 
@@ -47,9 +47,9 @@ static int spread_init(struct spread *s)
 {
 	const struct score_tree *t = s->tree;
 
-	s->seats = score_arena_get(s->arena, t->have * sizeof(*s->seats));
+	s->domains = score_arena_get(s->arena, t->have * sizeof(*s->domains));
 	s->tasks = score_arena_get(s->arena, t->nparts * sizeof(*s->tasks));
-	if (!s->seats || !s->tasks)
+	if (!s->domains || !s->tasks)
 		return -1;
 	memset(s->tasks, 0, t->nparts * sizeof(*s->tasks));
 	for (unsigned i = 0; i < t->nparts; i++) {
@@ -58,36 +58,36 @@ static int spread_init(struct spread *s)
 		if (!(part->counts & BIT(t->wanted)))
 			continue;
 		if (part->kids)
-			s->seats[s->nseats++] = (struct seat){ .part = i, .have = part->have,
-				.room = part->can / t->task_cores };
+			s->domains[s->ndomains++] = (struct domain){ .part = i, .have = part->have,
+				.capacity = part->can / t->task_cores };
 		for (unsigned c = part->first; !part->kids && c < part->first + part->cores; c++)
 			if (core_set_has(t->free_cores, c))
-				s->seats[s->nseats++] = (struct seat){ .part = i, .core = c, .have = 1,
-					.room = 1 / t->task_cores };
+				s->domains[s->ndomains++] = (struct domain){ .part = i, .core = c, .have = 1,
+					.capacity = 1 / t->task_cores };
 	}
 	for (unsigned i = t->nparts; t->limited && i-- > 0;)
 		if (t->parts[i].kids && t->parts[i].can < t->parts[i].have)
-			rooms_limit(s, i);
+			capacities_limit(s, i);
 	return 0;
 }
 
-static void seat_assign(struct spread *s, struct seat *seat)
+static void task_assign(struct spread *s, struct domain *domain)
 {
-	seat->tasks++;
-	for (int p = seat->part; p >= 0; p = s->tree->parts[p].parent)
+	domain->tasks++;
+	for (int p = domain->part; p >= 0; p = s->tree->parts[p].parent)
 		s->tasks[p]++;
 }
 
-/* The numbers of tasks in the package, die, NUMA node and L3 around a seat, as one comparable number. */
-static uint64_t seat_crowd(const struct spread *s, const struct seat *seat)
+/* The numbers of tasks in the package, die, NUMA node and L3 around a domain, as one comparable number. */
+static uint64_t domain_load(const struct spread *s, const struct domain *domain)
 {
-	uint64_t crowd = seat->tasks * UINT64_C(0x0001000100010001);
+	uint64_t load = domain->tasks * UINT64_C(0x0001000100010001);
 
-	for (int p = s->tree->parts[seat->part].parent; p >= 0; p = s->tree->parts[p].parent)
+	for (int p = s->tree->parts[domain->part].parent; p >= 0; p = s->tree->parts[p].parent)
 		for (int l = LEVEL_PACKAGE; l <= LEVEL_L3; l++)
 			if (s->tree->parts[p].counts & BIT(l))
-				crowd += (uint64_t) (s->tasks[p] - seat->tasks) << 16 * (LEVEL_L3 - l);
-	return crowd;
+				load += (uint64_t) (s->tasks[p] - domain->tasks) << 16 * (LEVEL_L3 - l);
+	return load;
 }
 
 /*
@@ -95,54 +95,54 @@ static uint64_t seat_crowd(const struct spread *s, const struct seat *seat)
  */
 static unsigned assign_tasks(struct spread *s, unsigned tasks)
 {
-	struct seat *end = s->seats + s->nseats;
+	struct domain *end = s->domains + s->ndomains;
 
 	for (unsigned round = 0;; round++) {
-		unsigned seats = 0;		/* with room for one more task */
+		unsigned domains = 0;		/* with capacity for one more task */
 
-		for (struct seat *seat = s->seats; seat < end; seat++)
-			seats += seat->room > round;
+		for (struct domain *domain = s->domains; domain < end; domain++)
+			domains += domain->capacity > round;
 		if (!tasks)
 			return round;
-		if (!seats)
+		if (!domains)
 			return 0;
-		for (struct seat *seat = s->seats; seats <= tasks && seat < end; seat++)
-			if (seat->room > round)
-				seat_assign(s, seat);
-		if (seats <= tasks) {
-			tasks -= seats;
+		for (struct domain *domain = s->domains; domains <= tasks && domain < end; domain++)
+			if (domain->capacity > round)
+				task_assign(s, domain);
+		if (domains <= tasks) {
+			tasks -= domains;
 			continue;
 		}
-		/* The last round: more free cores come before fewer, and then less crowded domains. */
+		/* The last round: more free cores come before fewer, and then less loaded domains. */
 		while (tasks--) {
-			struct seat *best = NULL;
+			struct domain *best = NULL;
 
-			for (struct seat *seat = s->seats; seat < end; seat++)
-				if (seat->room > round && seat->tasks <= round &&
-				    (!best || seat->have > best->have ||
-				     (seat->have == best->have && seat_crowd(s, seat) < seat_crowd(s, best))))
-					best = seat;
-			seat_assign(s, best);
+			for (struct domain *domain = s->domains; domain < end; domain++)
+				if (domain->capacity > round && domain->tasks <= round &&
+				    (!best || domain->have > best->have ||
+				     (domain->have == best->have && domain_load(s, domain) < domain_load(s, best))))
+					best = domain;
+			task_assign(s, best);
 		}
 		return round + 1;
 	}
 }
 
-static int seats_mark(const struct spread *s, uint64_t *chosen)
+static int domains_mark(const struct spread *s, uint64_t *chosen)
 {
 	const struct score_tree *t = s->tree;
 
-	for (const struct seat *seat = s->seats; seat < s->seats + s->nseats; seat++) {
-		struct score_step step = { .cover = LEVEL_CORE, .count = seat->tasks * t->task_cores, .cores = 1 };
+	for (const struct domain *domain = s->domains; domain < s->domains + s->ndomains; domain++) {
+		struct score_step step = { .cover = LEVEL_CORE, .count = domain->tasks * t->task_cores, .cores = 1 };
 		const struct score_plan *plan;
 
-		if (!seat->tasks)
+		if (!domain->tasks)
 			continue;
-		if (!t->parts[seat->part].kids) {
-			core_set_add(chosen, seat->core);
+		if (!t->parts[domain->part].kids) {
+			core_set_add(chosen, domain->core);
 			continue;
 		}
-		if (!(plan = score_plan_make(t, seat->part, &step, s->arena)))
+		if (!(plan = score_plan_make(t, domain->part, &step, s->arena)))
 			return -1;
 		score_plan_mark(t, plan, step.count, chosen);
 	}
@@ -183,7 +183,7 @@ static int pick_spread(const struct score_tree *t, const struct score_need *need
 		return -1;
 	if (!(most = assign_tasks(&s, need->cores / t->task_cores)))
 		return 1;
-	if (seats_mark(&s, chosen) || chosen_cost(&s, chosen, cost))
+	if (domains_mark(&s, chosen) || chosen_cost(&s, chosen, cost))
 		return -1;
 	cost_set(cost, SCORE_BEYOND, LEVEL_NODE, most - 1);
 	cost_set(cost, SCORE_LEFT, LEVEL_NODE, t->shape->cores - t->have);

@@ -4,7 +4,7 @@ $(eval $(call unit,test_step_topology,tests/unit/test_step_topology.c $(addprefi
 $(eval $(call unit,test_run_dir,tests/unit/test_run_dir.c spank_plugin/step/run_dir.c,base,libcrypto,))
 # What decisions cost, counted. Slurm's tables of nodes are those of its own library; slurmctld's are the test's.
 DECIDE_COUNTED = fit_cost job_request_need job_request_capacity score_pick score_table_new
-$(eval $(call unit,test_decide,tests/unit/test_decide.c $(filter-out %/hooks.c %/inner.c,$(SELECT_SLURM)) $(SELECT_PURE),$(SCORE),\
+$(eval $(call unit,test_decide,tests/unit/test_decide.c $(filter-out %/hooks.c,$(SELECT_SLURM)) $(SELECT_PURE),$(SCORE),\
 	libcrypto,-pthread -L$(SLURM_OWN_PLUGINDIR) -lslurmfull -Wl$(comma)-rpath=$(SLURM_OWN_PLUGINDIR) \
 	$(addprefix -Wl$(comma)--wrap=,$(DECIDE_COUNTED))))
 $(call objects,tests/unit/test_decide.c): ROOM_CFLAGS = -DNDEBUG -Wno-unused-parameter -isystem \

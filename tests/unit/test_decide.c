@@ -9,7 +9,7 @@
 #include "../../select_plugin/steer.h"
 
 #include "../../select_plugin/job_request.h"
-#include "../../select_plugin/budget.h"
+#include "../../select_plugin/candidates.h"
 #include "../../select_plugin/snapshot_watch.h"
 #include "base/buf.h"
 #include "score/score.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SELECT_DEVICE_LOCALITY_H
-#define TOPIARY_SELECT_DEVICE_LOCALITY_H
+#ifndef TOPIARY_SELECT_DEVICE_H
+#define TOPIARY_SELECT_DEVICE_H
 
 #include "job_request.h"
 #include "score/device_choice.h"
+#include "slurm_glue.h"
 
 /*
  * Where the devices (GRES) of a node are: near the cores that gres.conf states (Cores=, AutoDetect). Where it states
@@ -60,5 +61,30 @@ int device_has_name(void *gres, void *name);
  * Slurm may give a node more or fewer of them, for the most.
  */
 uint64_t device_memory(const struct device_need *need, const struct job_request *req, uint32_t tasks, int node);
+
+/*
+ * Which devices (GRES) of its nodes a job gets, and how far they are from its cores. Slurm counts devices and selects
+ * them by socket: the first free ones beside the job's cores, of whichever of the socket's NUMA nodes. Call
+ * node_shapes_begin before.
+ */
+
+/*
+ * For a job that the wrapped plugin just gave cores and devices and that is about to start: replaces its devices by as
+ * many free ones of the same type on the same nodes where these are nearer to its cores (device_choice_improve).
+ * Devices that Slurm shares (mps, shard), requests by socket and nodes with RestrictedCoresPerGPU stay as they are, and
+ * so do several devices with better links.
+ */
+void device_grant_choose(job_record_t *job);
+
+/* Forgets such a choice for a job that has not started. Slurm itself only replaces it where it knows the cores. */
+void device_grant_forget(job_record_t *job);
+
+/* Of a running job's GPUs, on all its nodes. */
+struct device_distance {
+	unsigned gpus, gpus_far;	/* whose near cores are known; far: none of the job's cores there is near it */
+	unsigned gpus_unknown;		/* whose near cores are not known */
+	unsigned cores_far;		/* of the job, on nodes with such GPUs, that are near none of these */
+};
+struct device_distance device_distance(const job_record_t *job);
 
 #endif
