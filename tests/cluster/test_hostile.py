@@ -626,7 +626,7 @@ while True:
 """
 
 # Eight at a time, a step each, until there are enough or the time is over.
-STEPS, SECONDS = 400, 75
+STEPS, SECONDS = 160, 75
 FLOOD = f"""\
 #!/bin/bash
 end=$(($(date +%s) + {SECONDS}))

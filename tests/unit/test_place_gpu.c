@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <dlfcn.h>
 #include <limits.h>
 
 #include "base/buf.h"
 #include "bind/gpu.h"
-#include "hwview/machine.h"
 #include "table.h"
 #include "topology.h"
 
@@ -250,13 +248,20 @@ static void compare(const struct machine *m, const struct trial_node *n, unsigne
 	hwloc_bitmap_t masks[MAX];
 	uint64_t gpus[MAX];
 
-	/* A task alone has cores near each of its GPUs, not the nearest to all: a_task_alone_is_near_all_its_gpus. */
-	if (least == UINT_MAX || ntasks == 1)
+	if (least == UINT_MAX)
 		return;
 	for (unsigned t = 0; t < ntasks; t++)
 		masks[t] = hwloc_bitmap_alloc();
 	if (gpu_place(&how, masks, gpus, &err))
 		fail_msg("%s: %s", m->name, err.text);
+	if (ntasks == 1) {
+		/* A task alone has cores near each of its GPUs, as far as it has cores, not the nearest to all. */
+		for (unsigned i = 0; !cpus && i < n->ngpus; i++)
+			assert_true(!hwloc_bitmap_intersects(n->near[i], hwloc_topology_get_topology_cpuset(n->step)) ||
+				    hwloc_bitmap_intersects(masks[0], n->near[i]));
+		hwloc_bitmap_free(masks[0]);
+		return;
+	}
 	sum = sum_of(n, ntasks, cpus ? cpus : 1, masks, gpus);
 	for (unsigned t = 0; t < ntasks; t++)
 		within += is_within(n, masks[t]);
@@ -313,302 +318,6 @@ TEST(no_choice_is_nearer_in_parts_of_nodes)
 	for (unsigned parts = 15; parts < 100; parts += 20)
 		compare_steps(parts);
 	assert_true(compared > 1000);
-}
-
-/* --- beside others' choices --- */
-
-/*
- * For 1, 2, 4, 8 tasks with 1, 2, 4 GPUs each on whole nodes. As Topiary's above, without a number of CPUs. A task is
- * as near as can be if the whole choice is, or if none with that many GPUs could be nearer.
- */
-struct choice {
-	const struct trial_node *n;
-	unsigned ntasks, gpus_each;
-	hwloc_bitmap_t masks[MAX];
-	uint64_t gpus[MAX];
-};
-
-static bool choose_topiary(struct choice *c)
-{
-	struct gpu_places how = { c->n->step, c->n->node, c->n->near, c->n->ngpus, c->ntasks, 0, NULL, false };
-
-	return !gpu_place(&how, c->masks, c->gpus, &err);
-}
-
-static hwloc_obj_t free_core(struct choice *c, unsigned at, hwloc_const_bitmap_t taken)
-{
-	hwloc_obj_t package = hwloc_get_obj_by_type(c->n->node, HWLOC_OBJ_PACKAGE, at), core = NULL;
-
-	while ((core = hwloc_get_next_obj_inside_cpuset_by_type(c->n->node, package->cpuset, HWLOC_OBJ_CORE, core)))
-		if (!hwloc_bitmap_intersects(core->cpuset, taken))
-			return core;
-	return NULL;
-}
-
-/*
- * Slurm, "srun --gpus-per-task=G -c C" with all cores shared out: GPUs in the order of the tasks
- * (--gpu-bind=per_task), cores from the packages in turn (the default distribution, block:cyclic) or in order.
- */
-static bool choose_slurm(struct choice *c, bool cyclic)
-{
-	unsigned ncores = hwloc_get_nbobjs_by_type(c->n->node, HWLOC_OBJ_CORE) / c->ntasks;
-	unsigned npackages = hwloc_get_nbobjs_by_type(c->n->node, HWLOC_OBJ_PACKAGE);
-	OWNED(hwloc_bitmap_free) hwloc_bitmap_t taken = hwloc_bitmap_alloc();
-
-	for (unsigned t = 0; t < c->ntasks; t++) {
-		unsigned at = cyclic ? t % npackages : 0, tried = 0;
-
-		for (unsigned k = 0; k < ncores && tried < npackages;) {
-			hwloc_obj_t core = free_core(c, at, taken);
-
-			if (core) {
-				hwloc_bitmap_or(taken, taken, core->cpuset);
-				hwloc_bitmap_or(c->masks[t], c->masks[t], core->cpuset);
-				k++;
-				continue;
-			}
-			at = (at + 1) % npackages;
-			tried++;
-		}
-		c->gpus[t] = ((UINT64_C(1) << c->gpus_each) - 1) << t * c->gpus_each;
-	}
-	return true;
-}
-
-static bool choose_cyclic(struct choice *c)
-{
-	return choose_slurm(c, true);
-}
-
-static bool choose_block(struct choice *c)
-{
-	return choose_slurm(c, false);
-}
-
-/* mpibind's library, where MPIBIND names it; its interface is mpibind.h. */
-static struct {
-	int (*init)(void **), (*finalize)(void *), (*ntasks)(void *, int), (*greedy)(void *, int), (*run)(void *);
-	int (*topology)(void *, hwloc_topology_t);
-	hwloc_bitmap_t *(*cpus)(void *), *(*gpus)(void *);
-} mpibind;
-
-static bool mpibind_open(void)
-{
-	const struct { const char *name; void *at; } calls[] = {
-		{ "mpibind_init", &mpibind.init }, { "mpibind_finalize", &mpibind.finalize },
-		{ "mpibind_set_ntasks", &mpibind.ntasks }, { "mpibind_set_greedy", &mpibind.greedy },
-		{ "mpibind", &mpibind.run }, { "mpibind_set_topology", &mpibind.topology },
-		{ "mpibind_get_cpus", &mpibind.cpus }, { "mpibind_get_gpus", &mpibind.gpus },
-	};
-	const char *path = getenv("MPIBIND");
-	void *library = path ? dlopen(path, RTLD_NOW) : NULL;
-
-	if (path && !library)
-		fail_msg("%s", dlerror());
-	for (size_t i = 0; library && i < ROWS(calls); i++) {
-		void *found = dlsym(library, calls[i].name);
-
-		assert_non_null(found);
-		memcpy(calls[i].at, &found, sizeof(found));
-	}
-	return library;
-}
-
-#define INFO(name, value) "<info name=\"" name "\" value=\"" value "\"/>"
-#define NVIDIA_GPU "<object type=\"PCIDev\" gp_index=\"%u\" pci_busid=\"0000:%02x:00.0\" " \
-	"pci_type=\"0302 [10de:20b0] [10de:144e] a1\" pci_link_speed=\"31.5\">" INFO("PCIVendor", "NVIDIA") \
-	"<object type=\"OSDev\" gp_index=\"%u\" name=\"nvml%u\" subtype=\"NVML\" osdev_type=\"1\">" \
-	INFO("Backend", "NVML") INFO("GPUVendor", "NVIDIA") INFO("GPUModel", "A100") \
-	INFO("NVIDIAUUID", "GPU-%u") "</object></object>\n"
-
-/* The same node with GPUs as the NVIDIA driver has them, in the order of their numbers. */
-static hwloc_topology_t with_gpus(const struct trial_node *n)
-{
-	FREED(buf_free) struct buf xml = {0}, out = {0};
-	hwloc_topology_t t;
-	const char *from, *to;
-
-	assert_int_equal(machine_export(n->node, &xml, NULL), 0);
-	from = xml.data;
-	for (unsigned d = 0; d < n->ndomains; d++) {
-		to = strstr(from + 1, "<object type=\"NUMANode\"");
-		buf_add(&out, from, to - from);
-		from = to;
-		for (unsigned i = 0; i < n->ngpus; i++)
-			if (!n->cost[d][i])
-				buf_printf(&out, NVIDIA_GPU, 100000 + i, 16 + i, 200000 + i, i, i);
-	}
-	buf_puts(&out, from);
-	assert_false(hwloc_topology_init(&t) ||
-		     hwloc_topology_set_io_types_filter(t, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) ||
-		     hwloc_topology_set_xmlbuffer(t, out.data, out.len + 1) || hwloc_topology_load(t));
-	return t;
-}
-
-/* Its devices are numbered as hwloc walks them. */
-static unsigned gpu_of(hwloc_topology_t t, unsigned device)
-{
-	hwloc_obj_t o = NULL;
-
-	do
-		o = hwloc_get_next_osdev(t, o);
-	while (o && device--);
-	return o ? strtoul(o->name + strlen("nvml"), NULL, 10) : MAX;
-}
-
-static bool choose_mpibind(struct choice *c, bool greedy)
-{
-	OWNED(hwloc_topology_destroy) hwloc_topology_t t = with_gpus(c->n);
-	void *handle = NULL;
-	bool done = !mpibind.init(&handle) && !mpibind.ntasks(handle, c->ntasks) && !mpibind.greedy(handle, greedy) &&
-		    !mpibind.topology(handle, t) && !mpibind.run(handle);
-
-	for (unsigned k = 0; done && k < c->ntasks; k++) {
-		unsigned device;
-
-		hwloc_bitmap_copy(c->masks[k], mpibind.cpus(handle)[k]);
-		hwloc_bitmap_foreach_begin(device, mpibind.gpus(handle)[k])
-			c->gpus[k] |= UINT64_C(1) << gpu_of(t, device);
-		hwloc_bitmap_foreach_end();
-	}
-	mpibind.finalize(handle);
-	return done;
-}
-
-static bool choose_greedy(struct choice *c)
-{
-	return choose_mpibind(c, true);
-}
-
-static bool choose_modest(struct choice *c)
-{
-	return choose_mpibind(c, false);
-}
-
-static const struct chooser {
-	const char *name;
-	bool (*choose)(struct choice *c);
-	bool mpibind;
-} choosers[] = {
-	{ "Topiary", choose_topiary, false },
-	{ "mpibind", choose_greedy, true },
-	{ "mpibind, greedy off", choose_modest, true },
-	{ "Slurm, block:cyclic", choose_cyclic, false },
-	{ "Slurm, block:block", choose_block, false },
-};
-
-enum { CHOOSERS = ROWS(choosers) };
-
-/* What a task with so many GPUs has at best: those at one NUMA node, or in its package, are the nearest. */
-static unsigned least_alone(const struct trial_node *n, unsigned gpus)
-{
-	unsigned best = UINT_MAX;
-
-	for (unsigned d = 0; d < n->ndomains; d++) {
-		unsigned cost[MAX], sum = 0;
-
-		if (!n->cores[d])
-			continue;
-		memcpy(cost, n->cost[d], sizeof(cost));
-		for (unsigned k = 0; k < gpus; k++) {
-			unsigned least = k;
-
-			for (unsigned i = k + 1; i < n->ngpus; i++)
-				least = cost[i] < cost[least] ? i : least;
-			sum += cost[least];
-			cost[least] = cost[k];
-		}
-		best = sum < best ? sum : best;
-	}
-	return best;
-}
-
-/* How many of the tasks are as near as can be, with as many GPUs as they are to have. */
-static unsigned count_nearest(const struct choice *c)
-{
-	unsigned sum = 0, near = 0, alone = least_alone(c->n, c->gpus_each), used[MAX] = {0}, whole = 0;
-
-	/* A task alone: with cores near each of its GPUs. */
-	for (unsigned i = 0; c->ntasks == 1 && c->gpus[0] >> i; i++)
-		near += hwloc_bitmap_intersects(c->masks[0], c->n->near[i]);
-	if (c->ntasks == 1)
-		return near == c->gpus_each;
-	for (unsigned t = 0; t < c->ntasks; t++) {
-		unsigned own = hwloc_bitmap_iszero(c->masks[t]) ? UINT_MAX / MAX : 0;
-
-		for (unsigned i = 0; i < c->n->ngpus; i++)
-			if (c->gpus[t] >> i & 1) {
-				own += distance_of(c->n, c->masks[t], i);
-				used[i]++;
-			}
-		if ((unsigned) __builtin_popcountll(c->gpus[t]) != c->gpus_each)
-			continue;
-		whole++;
-		near += own <= alone;
-		sum += own;
-	}
-	for (unsigned i = 0; i < c->n->ngpus; i++)
-		whole = used[i] == 1 ? whole : 0;
-	return whole == c->ntasks && sum <= least_sum(c->n, c->ntasks, 1) ? c->ntasks : near;
-}
-
-static unsigned try_chooser(const struct chooser *by, const struct trial_node *n, unsigned ntasks, unsigned gpus_each)
-{
-	struct choice c = { .n = n, .ntasks = ntasks, .gpus_each = gpus_each };
-	unsigned near;
-
-	for (unsigned t = 0; t < ntasks; t++)
-		c.masks[t] = hwloc_bitmap_alloc();
-	near = by->choose(&c) ? count_nearest(&c) : 0;
-	for (unsigned t = 0; t < ntasks; t++)
-		hwloc_bitmap_free(c.masks[t]);
-	return near;
-}
-
-static unsigned try_machine(const struct machine *m, bool has_mpibind, unsigned *near)
-{
-	unsigned tasks = 0;
-
-	for (unsigned ntasks = 1; ntasks <= 8; ntasks *= 2)
-		for (unsigned each = 1; each <= 4 && ntasks * each <= gpus_of(m); each *= 2) {
-			struct trial_node n;
-
-			node_make(&n, m, ntasks * each, 100);
-			for (unsigned i = 0; i < CHOOSERS; i++)
-				near[i] += choosers[i].mpibind && !has_mpibind ? 0 :
-					try_chooser(&choosers[i], &n, ntasks, each);
-			tasks += ntasks;
-			node_free(&n);
-		}
-	return tasks;
-}
-
-TEST(tasks_are_as_near_as_can_be_beside_others)
-{
-	bool has_mpibind = mpibind_open();
-	unsigned all[CHOOSERS] = {0}, tasks = 0;
-
-	print_message("| Machine | Tasks |");
-	for (unsigned i = 0; i < CHOOSERS; i++)
-		print_message(" %s |", choosers[i].name);
-	print_message("\n");
-	for (size_t k = 0; k <= ROWS(machines); k++) {
-		bool last = k == ROWS(machines);
-		unsigned near[CHOOSERS] = {0}, n = last ? tasks : try_machine(&machines[k], has_mpibind, near);
-
-		print_message("| %s | %u |", last ? "all" : machines[k].name, n);
-		for (unsigned i = 0; i < CHOOSERS; i++) {
-			if (choosers[i].mpibind && !has_mpibind)
-				print_message(" - |");
-			else
-				print_message(" %u |", last ? all[i] : near[i]);
-			all[i] += near[i];
-		}
-		print_message("\n");
-		if (!last)
-			assert_int_equal(near[0], n);
-		tasks += last ? 0 : n;
-	}
 }
 
 /* What single steps get: the GPUs of each task, a bit for each, and its PUs. */

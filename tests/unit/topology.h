@@ -15,6 +15,15 @@
 OWNS(hwloc_topology_t, hwloc_topology_destroy)
 OWNS(hwloc_bitmap_t, hwloc_bitmap_free)
 
+/* hwloc loads its plugins with the first topology and unloads them with the last, which costs more than a small one. */
+__attribute__((constructor)) static void topology_keep_plugins(void)
+{
+	static hwloc_topology_t kept;
+
+	if (hwloc_topology_init(&kept))
+		abort();
+}
+
 /* A machine of a description, or this one, as a program loads its own: with hwloc's defaults. */
 static inline hwloc_topology_t synthetic_load(const char *description)
 {
