@@ -191,33 +191,6 @@ static void print_row(const struct table *t, const char *const *texts, const enu
 	putc('\n', out);
 }
 
-static void print_head(const struct table *t, const char **texts, enum table_colour *hues, const size_t *widths,
-		       bool colour, FILE *out)
-{
-	for (size_t c = 0; c < t->ncolumns; c++) {
-		texts[c] = t->columns[c].head;
-		hues[c] = colour ? COLOUR_BOLD : COLOUR_NONE;
-	}
-	if (**texts)
-		print_row(t, texts, hues, widths, out);
-}
-
-static void print_rows(const struct table *t, const char **texts, enum table_colour *hues, const size_t *widths,
-		       bool colour, FILE *out)
-{
-	const struct cell *list;
-	size_t n = table_cells(t, &list);
-
-	for (size_t i = 0; i < n; i++) {
-		size_t c = i % t->ncolumns;
-
-		texts[c] = t->text.data + list[i].at;
-		hues[c] = colour ? list[i].colour : COLOUR_NONE;
-		if (c + 1 == t->ncolumns)
-			print_row(t, texts, hues, widths, out);
-	}
-}
-
 int table_print(const struct table *t, FILE *out)
 {
 	const char *none = getenv("NO_COLOR"), *texts[TABLE_COLUMNS];
@@ -229,8 +202,23 @@ int table_print(const struct table *t, FILE *out)
 		return -1;
 	widths_measure(t, widths);
 	widths_narrow(t, out, widths);
-	print_head(t, texts, hues, widths, colour, out);
-	print_rows(t, texts, hues, widths, colour, out);
+	for (size_t c = 0; c < t->ncolumns; c++) {
+		texts[c] = t->columns[c].head;
+		hues[c] = colour ? COLOUR_BOLD : COLOUR_NONE;
+	}
+	if (**texts)
+		print_row(t, texts, hues, widths, out);
+	const struct cell *list;
+	size_t n = table_cells(t, &list);
+
+	for (size_t i = 0; i < n; i++) {
+		size_t c = i % t->ncolumns;
+
+		texts[c] = t->text.data + list[i].at;
+		hues[c] = colour ? list[i].colour : COLOUR_NONE;
+		if (c + 1 == t->ncolumns)
+			print_row(t, texts, hues, widths, out);
+	}
 	return fflush(out) || ferror(out) ? -1 : 0;
 }
 

@@ -198,39 +198,34 @@ static void warn_task_option(size_t which)
 			    " --het-group=%u", name, sign, value_of(value), component, component);
 }
 
-static void component_end(spank_t sp, size_t which)
-{
-	char name[VARIABLE_SIZE];
-	const char *variable = variable_of(which, name) + strlen(ENVIRONMENT);
-
-	/* What applies to tasks is the first component's. */
-	if (component && spank_context() == S_CTX_ALLOCATOR && applies_to_tasks(which)) {
-		const char *first = given[which].before;
-
-		free(given[which].value);
-		given[which].value = first ? strdup(first) : NULL;
-		if (first)
-			setenv(variable, first, 1);
-		else
-			unsetenv(variable);
-	}
-	if (component && given[which].value)
-		spank_job_control_setenv(sp, variable, given[which].value, 1);
-	else if (component && !given[which].of_user)
-		spank_job_control_unsetenv(sp, variable);
-	if (given[which].value) {
-		free(given[which].before);
-		given[which].before = given[which].value;
-	}
-	given[which].value = NULL;
-	given[which].repeated = false;
-}
-
 unsigned options_end_component(spank_t sp)
 {
 	for (size_t i = 0; i < OPTIONS; i++) {
 		warn_task_option(i);
-		component_end(sp, i);
+		char name[VARIABLE_SIZE];
+		const char *variable = variable_of(i, name) + strlen(ENVIRONMENT);
+
+		/* What applies to tasks is the first component's. */
+		if (component && spank_context() == S_CTX_ALLOCATOR && applies_to_tasks(i)) {
+			const char *first = given[i].before;
+
+			free(given[i].value);
+			given[i].value = first ? strdup(first) : NULL;
+			if (first)
+				setenv(variable, first, 1);
+			else
+				unsetenv(variable);
+		}
+		if (component && given[i].value)
+			spank_job_control_setenv(sp, variable, given[i].value, 1);
+		else if (component && !given[i].of_user)
+			spank_job_control_unsetenv(sp, variable);
+		if (given[i].value) {
+			free(given[i].before);
+			given[i].before = given[i].value;
+		}
+		given[i].value = NULL;
+		given[i].repeated = false;
 	}
 	return component++;
 }

@@ -244,8 +244,21 @@ static void quantity_cell(struct table *t, const json_t *row, const char *key)
 		table_cell(t, "-");
 }
 
-static int print_class_costs(const json_t *list, struct err *e)
+static int print_node(const struct cmd *c, const char *node, const json_t *list, struct err *e)
 {
+	json_t *about = cmd_get_node(c, node, "", e);
+	json_int_t measured = cmd_number(json_array_get(list, 0), "nodes");
+	char when[WHEN_MAX];
+
+	if (!about)
+		return -1;
+	printf("%s: measured %s; class %s, ", node, when_local(cmd_text(about, "costs_measured"), when),
+	       cmd_text(about, "class"));
+	if (measured)
+		printf("%" JSON_INTEGER_FORMAT " of its nodes measured\n\n", measured);
+	else
+		puts("whose medians topiaryd has not computed yet\n");
+	json_decref(about);
 	static const struct table_column columns[] = {
 		{ "QUANTITY", TABLE_LEFT }, { "VALUE", TABLE_RIGHT }, { "CLASS", TABLE_RIGHT },
 		{ "SLOW BEYOND", TABLE_RIGHT }, { "", TABLE_LEFT }, {0},
@@ -265,24 +278,6 @@ static int print_class_costs(const json_t *list, struct err *e)
 		table_severity(t, is_slow ? "slow" : "");
 	}
 	return table_finish(t, e);
-}
-
-static int print_node(const struct cmd *c, const char *node, const json_t *list, struct err *e)
-{
-	json_t *about = cmd_get_node(c, node, "", e);
-	json_int_t measured = cmd_number(json_array_get(list, 0), "nodes");
-	char when[WHEN_MAX];
-
-	if (!about)
-		return -1;
-	printf("%s: measured %s; class %s, ", node, when_local(cmd_text(about, "costs_measured"), when),
-	       cmd_text(about, "class"));
-	if (measured)
-		printf("%" JSON_INTEGER_FORMAT " of its nodes measured\n\n", measured);
-	else
-		puts("whose medians topiaryd has not computed yet\n");
-	json_decref(about);
-	return print_class_costs(list, e);
 }
 
 static int bench_node_show(const struct cmd *c, const char *node, struct err *e)

@@ -57,22 +57,6 @@ static const struct table_column nodes_columns[] = {
 	{ "STORED", TABLE_LEFT }, { "BYTES", TABLE_RIGHT }, { "XML", TABLE_RIGHT }, { "LAST BOOT", TABLE_LEFT }, {0},
 };
 
-static void nodes_add_row(struct table *t, const json_t *node)
-{
-	const char *base = json_string_value(json_object_get(node, "base"));
-	char when[WHEN_MAX];
-
-	table_cell(t, "%s", cmd_text(node, "node"));
-	table_cell(t, "%s", cmd_text(node, "class"));
-	table_cell(t, "%s", cmd_text(node, "drift"));
-	table_severity(t, cmd_text(node, "drift"));
-	table_cell(t, "%s", cmd_text(node, "shape"));
-	table_cell(t, "%s%s%s", cmd_text(node, "stored"), base ? " of " : "", base ? base : "");
-	table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(node, "stored_bytes"));
-	table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(node, "xml_bytes"));
-	table_cell(t, "%s", when_local(json_string_value(json_object_get(node, "last_boot")), when));
-}
-
 static int nodes_print_table(const json_t *nodes, struct err *e)
 {
 	struct table *t = table_new(nodes_columns);
@@ -81,7 +65,18 @@ static int nodes_print_table(const json_t *nodes, struct err *e)
 	const json_t *node;
 
 	json_array_foreach(nodes, i, node) {
-		nodes_add_row(t, node);
+		const char *base = json_string_value(json_object_get(node, "base"));
+		char when[WHEN_MAX];
+
+		table_cell(t, "%s", cmd_text(node, "node"));
+		table_cell(t, "%s", cmd_text(node, "class"));
+		table_cell(t, "%s", cmd_text(node, "drift"));
+		table_severity(t, cmd_text(node, "drift"));
+		table_cell(t, "%s", cmd_text(node, "shape"));
+		table_cell(t, "%s%s%s", cmd_text(node, "stored"), base ? " of " : "", base ? base : "");
+		table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(node, "stored_bytes"));
+		table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(node, "xml_bytes"));
+		table_cell(t, "%s", when_local(json_string_value(json_object_get(node, "last_boot")), when));
 		stored += cmd_number(node, "stored_bytes");
 		xml += cmd_number(node, "xml_bytes");
 		drifted += json_is_string(json_object_get(node, "drift"));
@@ -342,18 +337,6 @@ static int by_count(const void *a, const void *b)
 	return x->n < y->n ? 1 : -1;
 }
 
-static void facts_add_group(struct table *t, const struct group *g)
-{
-	struct buf hosts = {0};
-
-	group_hosts(g, &hosts);
-	table_cell(t, "%s", cmd_text(g->rows->row, "object"));
-	table_cell(t, "%s", cmd_text(g->rows->row, "value"));
-	table_cell(t, "%zu", g->n);
-	table_cell(t, "%s", hosts.failed ? "?" : hosts.data);
-	buf_free(&hosts);
-}
-
 static int print_groups(const json_t *facts, struct err *e)
 {
 	static const struct table_column facts_columns[] = {
@@ -368,8 +351,16 @@ static int print_groups(const json_t *facts, struct err *e)
 		return -1;
 	qsort(groups.list, groups.n, sizeof(*groups.list), by_count);
 	t = table_new(facts_columns);
-	for (size_t i = 0; i < groups.n; i++)
-		facts_add_group(t, &groups.list[i]);
+	for (size_t i = 0; i < groups.n; i++) {
+		struct buf hosts = {0};
+
+		group_hosts(&groups.list[i], &hosts);
+		table_cell(t, "%s", cmd_text(groups.list[i].rows->row, "object"));
+		table_cell(t, "%s", cmd_text(groups.list[i].rows->row, "value"));
+		table_cell(t, "%zu", groups.list[i].n);
+		table_cell(t, "%s", hosts.failed ? "?" : hosts.data);
+		buf_free(&hosts);
+	}
 	rc = table_finish(t, e);
 	groups_free(&groups);
 	return rc;

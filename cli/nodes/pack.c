@@ -136,28 +136,6 @@ static size_t group_len(const struct packer *p, int group)
 	return p->packing.files[p->groups[group].leader].xml_bytes;
 }
 
-/* The bases of the most similar length among those decided so far. */
-static size_t bases_near(const struct packer *p, int group, const int *decided, size_t n, int out[NEAREST])
-{
-	size_t found = 0, len = group_len(p, group);
-
-	for (size_t i = 0; i < n; i++) {
-		size_t at = found < NEAREST ? found : NEAREST, d = distance(group_len(p, decided[i]), len);
-
-		if (p->groups[decided[i]].against >= 0)
-			continue;
-		while (at > 0 && distance(group_len(p, out[at - 1]), len) > d) {
-			if (at < NEAREST)
-				out[at] = out[at - 1];
-			at--;
-		}
-		if (at < NEAREST)
-			out[at] = decided[i];
-		found += found < NEAREST;
-	}
-	return found;
-}
-
 /* A base of its own, unless all its patches together take fewer bytes. */
 static int group_weigh(struct packer *p, int group, const struct cached_base *leader, const int *near, size_t n,
 		       struct err *e)
@@ -195,7 +173,24 @@ static int group_decide(struct packer *p, int group, const int *decided, size_t 
 	if (!rc) {
 		p->groups[group].alone = alone.bytes.len;
 		buf_free(&alone.bytes);
-		rc = group_weigh(p, group, leader, near, bases_near(p, group, decided, n, near), e);
+		/* The bases of the most similar length among those decided so far. */
+		size_t found = 0, len = group_len(p, group);
+
+		for (size_t i = 0; i < n; i++) {
+			size_t at = found < NEAREST ? found : NEAREST, d = distance(group_len(p, decided[i]), len);
+
+			if (p->groups[decided[i]].against >= 0)
+				continue;
+			while (at > 0 && distance(group_len(p, near[at - 1]), len) > d) {
+				if (at < NEAREST)
+					near[at] = near[at - 1];
+				at--;
+			}
+			if (at < NEAREST)
+				near[at] = decided[i];
+			found += found < NEAREST;
+		}
+		rc = group_weigh(p, group, leader, near, found, e);
 	}
 	base_cache_release(p->leaders, leader);
 	return rc;

@@ -142,9 +142,15 @@ static int print_found(const struct trace_advised *a, struct err *e)
 	return table_finish(table, e);
 }
 
-/* "not checked, for lack of the event, trace or file: far memory (near_fills), bandwidth (l3_misses)" */
-static void print_unknown(const struct trace_advised *a)
+static int found_print(const struct trace_advised *a, const char *name, const char *what, struct err *e)
 {
+	unsigned found = found_count(a);
+	int rc = 0;
+
+	printf("%s: %s, %.1f s: %u of %u checks found something\n\n", name, what, a->seconds, found, a->n);
+	if (found)
+		rc = print_found(a, e);
+	/* "not checked, for lack of the event, trace or file: far memory (near_fills), bandwidth (l3_misses)" */
 	const char *before = "not checked, for lack of the event, trace or file: ";
 
 	for (const struct trace_advised_check *c = a->checks; c < a->checks + a->n; c++)
@@ -154,17 +160,6 @@ static void print_unknown(const struct trace_advised *a)
 		}
 	if (*before == ',')
 		putchar('\n');
-}
-
-static int found_print(const struct trace_advised *a, const char *name, const char *what, struct err *e)
-{
-	unsigned found = found_count(a);
-	int rc = 0;
-
-	printf("%s: %s, %.1f s: %u of %u checks found something\n\n", name, what, a->seconds, found, a->n);
-	if (found)
-		rc = print_found(a, e);
-	print_unknown(a);
 	return rc;
 }
 
@@ -442,15 +437,6 @@ struct step {
 	struct trace_advised found;
 };
 
-static void step_free(struct step *s)
-{
-	for (unsigned i = 0; s->tasks && i < s->files->n; i++)
-		trace_tasks_free(s->tasks[i]);
-	free(s->tasks);
-	free(s->sums);
-	found_free(&s->found);
-}
-
 static int step_check_mapping(const struct cmd *c, const struct args *a, struct step *s, struct err *e)
 {
 	struct trace_tasks **known = calloc(s->files->n, sizeof(*known));
@@ -616,7 +602,11 @@ static int steps_advise(const struct cmd *c, const struct args *a, const struct 
 		else if (print_step(&s, judged, &why))
 			rc = -1;
 		judged += !rc;
-		step_free(&s);
+		for (unsigned task = 0; s.tasks && task < s.files->n; task++)
+			trace_tasks_free(s.tasks[task]);
+		free(s.tasks);
+		free(s.sums);
+		found_free(&s.found);
 	}
 	if (!judged && n > 1)
 		err_set(e, "%s: none of its %u steps can be judged", a->what, n);

@@ -215,20 +215,6 @@ struct rank_memory {
 	uint64_t at_target;
 };
 
-/* Memory without CPUs of its own has those that hwloc says are nearest to it. */
-static void near_nodes(hwloc_topology_t t, pid_t pid, hwloc_bitmap_t out)
-{
-	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
-	hwloc_obj_t node = NULL;
-
-	hwloc_bitmap_zero(out);
-	if (cpus && !hwloc_get_proc_cpubind(t, pid, cpus, 0))
-		while ((node = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_NUMANODE, node)))
-			if (hwloc_bitmap_intersects(node->cpuset, cpus))
-				hwloc_bitmap_set(out, node->os_index);
-	hwloc_bitmap_free(cpus);
-}
-
 static bool is_among(const struct process *p, const struct process *first)
 {
 	return p->rank == first->rank && !strcmp(p->step, first->step);
@@ -242,7 +228,16 @@ static int memory_add(hwloc_topology_t t, const struct process *p, const char *t
 	int rc = near && target && pages ? 0 : err_set(e, "out of memory");
 
 	if (rc == 0) {
-		near_nodes(t, p->pid, near);
+		/* Memory without CPUs of its own has those that hwloc says are nearest to it. */
+		hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+		hwloc_obj_t node = NULL;
+
+		hwloc_bitmap_zero(near);
+		if (cpus && !hwloc_get_proc_cpubind(t, p->pid, cpus, 0))
+			while ((node = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_NUMANODE, node)))
+				if (hwloc_bitmap_intersects(node->cpuset, cpus))
+					hwloc_bitmap_set(near, node->os_index);
+		hwloc_bitmap_free(cpus);
 		if (!to || !strcmp(to, "local"))
 			hwloc_bitmap_copy(target, near);
 		else

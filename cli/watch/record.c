@@ -265,38 +265,6 @@ static bool read_byte(int fd)
 	return n > 0;
 }
 
-static int child_main(const struct record_request *r, int go, int failed)
-{
-	char **command = r->command.list, *phases = phases_path(r, getpid());
-	int error;
-
-	read_byte(go);
-	if (phases)
-		setenv("TOPIARY_PHASES", phases, 1);
-	else
-		unsetenv("TOPIARY_PHASES");
-	execvp(*command, command);
-	error = errno;
-	log_error("%s: %s", *command, strerror(error));
-	file_write(failed, "", 1);
-	return error == ENOENT ? 127 : 126;
-}
-
-static int child_start(struct child *c, const struct record_request *r, struct err *e)
-{
-	int go[2], failed[2];
-
-	if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC) || (c->pid = fork()) < 0)
-		return err_set(e, "%s: %s", *r->command.list, strerror(errno));
-	close(go[c->pid ? 0 : 1]);
-	close(failed[c->pid ? 1 : 0]);
-	if (!c->pid)
-		_exit(child_main(r, go[0], failed[1]));
-	c->go = go[1];
-	c->failed = failed[0];
-	return 0;
-}
-
 /* Let it call exec: false if that failed, which it has reported. Only a command that runs replaces earlier phases. */
 static bool child_go(struct child *c, const struct record_request *r)
 {
@@ -422,9 +390,29 @@ static int record_command(const struct record_request *request, int *status, str
 	struct target t = { .is_child = true };
 	struct recorder *r;
 	struct child child = {0};
+	int go[2], failed[2];
 
-	if (child_start(&child, request, e))
-		return -1;
+	if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC) || (child.pid = fork()) < 0)
+		return err_set(e, "%s: %s", *request->command.list, strerror(errno));
+	close(go[child.pid ? 0 : 1]);
+	close(failed[child.pid ? 1 : 0]);
+	if (!child.pid) {
+		char **command = request->command.list, *phases = phases_path(request, getpid());
+		int error;
+
+		read_byte(go[0]);
+		if (phases)
+			setenv("TOPIARY_PHASES", phases, 1);
+		else
+			unsetenv("TOPIARY_PHASES");
+		execvp(*command, command);
+		error = errno;
+		log_error("%s: %s", *command, strerror(error));
+		file_write(failed[1], "", 1);
+		_exit(error == ENOENT ? 127 : 126);
+	}
+	child.go = go[1];
+	child.failed = failed[0];
 	t.pid = child.pid;
 	t.signals = block_signals();
 	r = recorder_new(request, t.pid, e);

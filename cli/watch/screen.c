@@ -126,23 +126,6 @@ static int boxes_place(struct display *d, int folds, int width)
 	return height;
 }
 
-static void boxes_fit(struct display *d, int room, int width)
-{
-	int most = d->player->tree.n, height;
-
-	for (unsigned i = 0; i < d->player->tree.nrows; i++)
-		d->order[i] = i;
-	if (d->is_sorted)
-		qsort_r(d->order, d->player->tree.nrows, sizeof(*d->order), by_value, &d->player->tree);
-	d->shown_folds = d->folds ? d->folds : most;
-	while ((height = boxes_place(d, d->shown_folds, width)) > room && !d->folds && d->shown_folds > 1)
-		d->shown_folds--;
-	if (d->scroll > height - room)
-		d->scroll = height - room;
-	if (d->scroll < 0)
-		d->scroll = 0;
-}
-
 static int boxes_make(struct display *d)
 {
 	free(d->boxes);
@@ -274,7 +257,19 @@ static void draw(struct display *d)
 	else
 		text_draw(1, A_NORMAL, "%s  %.3f of %.3f s  %s%s%s%s", date, player_end(p), p->trace->end * 1e-9,
 			  state_text(d, state), d->is_sorted ? "  sorted" : "", phase ? "  " : "", phase ? phase : "");
-	boxes_fit(d, room, COLS);
+	int most = d->player->tree.n, height;
+
+	for (unsigned i = 0; i < d->player->tree.nrows; i++)
+		d->order[i] = i;
+	if (d->is_sorted)
+		qsort_r(d->order, d->player->tree.nrows, sizeof(*d->order), by_value, &d->player->tree);
+	d->shown_folds = d->folds ? d->folds : most;
+	while ((height = boxes_place(d, d->shown_folds, COLS)) > room && !d->folds && d->shown_folds > 1)
+		d->shown_folds--;
+	if (d->scroll > height - room)
+		d->scroll = height - room;
+	if (d->scroll < 0)
+		d->scroll = 0;
 	for (unsigned i = 0; i < d->nboxes; i++) {
 		int line = d->boxes[i].line - d->scroll;
 

@@ -167,39 +167,35 @@ static int node_add(struct node *x, const char *text, struct err *e)
 	return 0;
 }
 
-static int node_open(struct node *x, struct err *e)
-{
-	const struct trace_head *h;
-	struct buf subject = {0};
-
-	if (!(x->trace = trace_open_fd(dup(x->fd), x->name, e)))
-		return -1;
-	x->head = x->size;
-	h = &x->trace->head;
-	/* What a trace is of: a topiary-monitor that begins anew may count other events. */
-	buf_printf(&subject, "%u %u", h->pus, h->columns);
-	for (unsigned i = 0; i < h->nevents; i++)
-		buf_printf(&subject, " %s", h->events[i].name);
-	if (!x->subject && !subject.failed) {
-		x->subject = subject.data;
-		return 0;
-	}
-	if (subject.failed)
-		err_set(e, "out of memory");
-	else if (strcmp(subject.data, x->subject))
-		err_set(e, "%s: its topiary-monitor counts other events than before", x->name);
-	buf_free(&subject);
-	return *e->text ? -1 : 0;
-}
-
 /* The last block; those before it are not read any more. */
 static int node_tick(struct node *x, struct err *e)
 {
 	struct trace_block *b = &x->block;
 	unsigned columns = x->trace ? x->trace->head.columns : 0;
 
-	if (!x->trace)
-		return node_open(x, e);
+	if (!x->trace) {
+		const struct trace_head *h;
+		struct buf subject = {0};
+
+		if (!(x->trace = trace_open_fd(dup(x->fd), x->name, e)))
+			return -1;
+		x->head = x->size;
+		h = &x->trace->head;
+		/* What a trace is of: a topiary-monitor that begins anew may count other events. */
+		buf_printf(&subject, "%u %u", h->pus, h->columns);
+		for (unsigned i = 0; i < h->nevents; i++)
+			buf_printf(&subject, " %s", h->events[i].name);
+		if (!x->subject && !subject.failed) {
+			x->subject = subject.data;
+			return 0;
+		}
+		if (subject.failed)
+			err_set(e, "out of memory");
+		else if (strcmp(subject.data, x->subject))
+			err_set(e, "%s: its topiary-monitor counts other events than before", x->name);
+		buf_free(&subject);
+		return *e->text ? -1 : 0;
+	}
 	if (trace_follow(x->trace, e))
 		return -1;
 	if (x->read == x->trace->nblocks)
@@ -218,40 +214,37 @@ static int node_tick(struct node *x, struct err *e)
 	return 0;
 }
 
-static void node_read(struct gather *g, struct node *x, const char *kind, const char *text)
-{
-	struct err e = {""};
-	int rc = 0;
-
-	if (!strcmp(kind, "begin")) {
-		node_clear(x);
-		x->state = BEGUN;
-		if ((x->fd = memfd_create(x->name, MFD_CLOEXEC)) < 0)
-			rc = err_set(&e, "memfd_create: %s", strerror(errno));
-	} else if (!strcmp(kind, "data") || !strcmp(kind, "tick"))
-		rc = node_add(x, text, &e) || (*kind == 't' && node_tick(x, &e)) ? -1 : 0;
-	else if (!strcmp(kind, "end"))
-		x->state = ENDED;
-	else if (!strcmp(kind, "none"))
-		x->state = NONE;
-	else
-		rc = err_set(&e, "%s", text);
-	if (rc) {
-		x->state = FAILED;
-		snprintf(g->why, sizeof(g->why), "%s: %s", x->name, e.text);
-		if (g->writer)
-			log_warning("%s", g->why);
-	}
-}
-
 /* NAME KIND [TEXT]; anything else is of a site's prolog, and nobody's. */
 static void line_read(struct gather *g, char *line)
 {
 	char *rest = line, *name = strsep(&rest, " "), *kind = strsep(&rest, " ");
 	struct node *x;
 
-	if (kind && is_printable(line) && (x = node_find(g, name)) && x->state != FAILED)
-		node_read(g, x, kind, rest ? printable(rest) : "");
+	if (kind && is_printable(line) && (x = node_find(g, name)) && x->state != FAILED) {
+		const char *text = rest ? printable(rest) : "";
+		struct err e = {""};
+		int rc = 0;
+
+		if (!strcmp(kind, "begin")) {
+			node_clear(x);
+			x->state = BEGUN;
+			if ((x->fd = memfd_create(x->name, MFD_CLOEXEC)) < 0)
+				rc = err_set(&e, "memfd_create: %s", strerror(errno));
+		} else if (!strcmp(kind, "data") || !strcmp(kind, "tick"))
+			rc = node_add(x, text, &e) || (*kind == 't' && node_tick(x, &e)) ? -1 : 0;
+		else if (!strcmp(kind, "end"))
+			x->state = ENDED;
+		else if (!strcmp(kind, "none"))
+			x->state = NONE;
+		else
+			rc = err_set(&e, "%s", text);
+		if (rc) {
+			x->state = FAILED;
+			snprintf(g->why, sizeof(g->why), "%s: %s", x->name, e.text);
+			if (g->writer)
+				log_warning("%s", g->why);
+		}
+	}
 }
 
 static void error_read(struct gather *g, char *line)

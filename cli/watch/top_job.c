@@ -236,25 +236,6 @@ void top_job_free(struct top_job *j)
 
 /* --- the readers */
 
-/* A job's shell has the job's options for srun in its environment; none is meant for the readers. */
-static void environment_clear(void)
-{
-	extern char **environ;
-
-	for (char **at = environ; *at;) {
-		size_t n = strcspn(*at, "=");
-		char name[256];
-
-		if ((!strncmp(*at, "SLURM_", 6) || !strncmp(*at, "SRUN_", 5)) && strncmp(*at, "SLURM_CONF", 10) &&
-		    strncmp(*at, "SLURM_JWT", 9) && n < sizeof(name)) {
-			snprintf(name, sizeof(name), "%.*s", (int) n, *at);
-			unsetenv(name);	/* moves what follows here */
-		} else {
-			at++;
-		}
-	}
-}
-
 /* Is there something that the readers running now do not look at? Slurm's silence is no reason. */
 static bool has_newer(const struct top_job *j, bool *has_ended)
 {
@@ -310,7 +291,21 @@ static int gather(struct top_job *j, int fd, enum top_gather_end *how, struct er
 	snprintf(tasks, sizeof(tasks), "-n%zu", hostset_names(set));
 	hostset_free(set);
 	memcpy(command, words, sizeof(words));
-	environment_clear();
+	/* A job's shell has the job's options for srun in its environment; none is meant for the readers. */
+	extern char **environ;
+
+	for (char **at = environ; *at;) {
+		size_t n = strcspn(*at, "=");
+		char name[256];
+
+		if ((!strncmp(*at, "SLURM_", 6) || !strncmp(*at, "SRUN_", 5)) && strncmp(*at, "SLURM_CONF", 10) &&
+		    strncmp(*at, "SLURM_JWT", 9) && n < sizeof(name)) {
+			snprintf(name, sizeof(name), "%.*s", (int) n, *at);
+			unsetenv(name);	/* moves what follows here */
+		} else {
+			at++;
+		}
+	}
 	return top_gather_run(&r, how, e);
 }
 

@@ -155,51 +155,6 @@ static void add_values(struct buf *out, const struct html *p, const struct html_
 	buf_puts(out, "]");
 }
 
-static void add_metric(struct buf *out, const struct html *p, const struct html_metric *m)
-{
-	const struct trace_tree *t = &m->tree;
-	double *most = levels_most(p, m);
-
-	out->failed |= !most;
-	buf_puts(out, "{\"name\":");
-	add_string(out, t->metric);
-	buf_puts(out, ",\"unit\":");
-	add_string(out, t->unit.text);
-	buf_puts(out, ",\n\"most\":[");
-	for (unsigned l = 0; most && l < t->n; l++)
-		buf_printf(out, "%s%.6g", l ? "," : "", most[l]);
-	buf_puts(out, "],\n\"rows\":[");
-	for (unsigned i = 0; i < t->nrows; i++) {
-		struct buf name = {0};
-
-		trace_tree_name(t, &t->rows[i], &name);
-		buf_printf(out, "%s[%u,%u,", i ? "," : "", t->rows[i].depth, t->rows[i].level);
-		add_string(out, name.data ? name.data : "");
-		buf_puts(out, "]");
-		buf_free(&name);
-	}
-	buf_puts(out, "],\n\"values\":[");
-	if (most)
-		add_values(out, p, m, most);
-	buf_puts(out, "]}");
-	free(most);
-}
-
-static void add_phases(struct buf *out, const struct html *p)
-{
-	const int *phased = (const int *) p->phased.data;
-
-	buf_puts(out, ",\n\"phases\":[");
-	for (unsigned i = 0; p->phases && i < p->phases->n; i++) {
-		buf_puts(out, i ? "," : "");
-		add_string(out, p->phases->list[i].name);
-	}
-	buf_puts(out, "],\"phased\":[");
-	for (unsigned i = 0; p->phases && i < p->steps; i++)
-		buf_printf(out, "%s%d", i ? "," : "", phased[i]);
-	buf_puts(out, "]");
-}
-
 static void add_data(struct buf *out, const struct html *p)
 {
 	const struct trace_head *h = &p->trace->head;
@@ -214,11 +169,46 @@ static void add_data(struct buf *out, const struct html *p)
 	for (unsigned i = 0; i < p->steps; i++)
 		buf_printf(out, "%s%.3f", i ? "," : "", times[i]);
 	buf_puts(out, "]");
-	add_phases(out, p);
+	const int *phased = (const int *) p->phased.data;
+
+	buf_puts(out, ",\n\"phases\":[");
+	for (unsigned i = 0; p->phases && i < p->phases->n; i++) {
+		buf_puts(out, i ? "," : "");
+		add_string(out, p->phases->list[i].name);
+	}
+	buf_puts(out, "],\"phased\":[");
+	for (unsigned i = 0; p->phases && i < p->steps; i++)
+		buf_printf(out, "%s%d", i ? "," : "", phased[i]);
+	buf_puts(out, "]");
 	buf_puts(out, ",\n\"metrics\":[");
 	for (unsigned i = 0; i < p->n; i++) {
 		buf_puts(out, i ? ",\n" : "");
-		add_metric(out, p, &p->metrics[i]);
+		const struct trace_tree *t = &p->metrics[i].tree;
+		double *most = levels_most(p, &p->metrics[i]);
+
+		out->failed |= !most;
+		buf_puts(out, "{\"name\":");
+		add_string(out, t->metric);
+		buf_puts(out, ",\"unit\":");
+		add_string(out, t->unit.text);
+		buf_puts(out, ",\n\"most\":[");
+		for (unsigned l = 0; most && l < t->n; l++)
+			buf_printf(out, "%s%.6g", l ? "," : "", most[l]);
+		buf_puts(out, "],\n\"rows\":[");
+		for (unsigned j = 0; j < t->nrows; j++) {
+			struct buf name = {0};
+
+			trace_tree_name(t, &t->rows[j], &name);
+			buf_printf(out, "%s[%u,%u,", j ? "," : "", t->rows[j].depth, t->rows[j].level);
+			add_string(out, name.data ? name.data : "");
+			buf_puts(out, "]");
+			buf_free(&name);
+		}
+		buf_puts(out, "],\n\"values\":[");
+		if (most)
+			add_values(out, p, &p->metrics[i], most);
+		buf_puts(out, "]}");
+		free(most);
 	}
 	buf_puts(out, "]}");
 }

@@ -87,20 +87,6 @@ static int by_place(const void *x, const void *y)
 	return a->level < b->level ? -1 : a->level > b->level;
 }
 
-/* Trees may be uneven: an object is below the narrowest one that contains it, of whatever level. */
-static void rows_nest(struct trace_tree *t)
-{
-	for (unsigned i = 1; i < t->nrows; i++) {
-		struct trace_tree_row *r = &t->rows[i];
-		unsigned above = i - 1;
-
-		while (above && (r->end > t->rows[above].end || r->level == t->rows[above].level))
-			above = t->rows[above].parent;
-		r->parent = above;
-		r->depth = t->rows[above].depth + 1;
-	}
-}
-
 static int rows_make(struct trace_tree *t, struct err *e)
 {
 	unsigned n = 0;
@@ -123,7 +109,16 @@ static int rows_make(struct trace_tree *t, struct err *e)
 			t->rows[t->nrows++] = (struct trace_tree_row){ l, i, o->first, trace_object_end(o), 0, 0 };
 		}
 	qsort(t->rows, t->nrows, sizeof(*t->rows), by_place);
-	rows_nest(t);
+	/* Trees may be uneven: an object is below the narrowest one that contains it, of whatever level. */
+	for (unsigned i = 1; i < t->nrows; i++) {
+		struct trace_tree_row *r = &t->rows[i];
+		unsigned above = i - 1;
+
+		while (above && (r->end > t->rows[above].end || r->level == t->rows[above].level))
+			above = t->rows[above].parent;
+		r->parent = above;
+		r->depth = t->rows[above].depth + 1;
+	}
 	return 0;
 }
 
@@ -360,22 +355,6 @@ static bool is_utf8(void)
 	return found;
 }
 
-/* Green, yellow and red thirds, in characters that are a full and a half column wide. */
-static void bar_cell(struct table *table, double part)
-{
-	const char *full = is_utf8() ? "\u2588" : "#", *half = is_utf8() ? "\u258c" : "-";
-	unsigned halves = lround(part * BAR * 2);
-	struct buf bar = {0};
-
-	for (unsigned i = 0; i < halves / 2; i++)
-		buf_puts(&bar, full);
-	if (halves % 2)
-		buf_puts(&bar, half);
-	table_cell(table, "%.*s", (int) bar.len, bar.len ? bar.data : "");
-	table_colour(table, part > 2 / 3. ? COLOUR_RED : part > 1 / 3. ? COLOUR_YELLOW : COLOUR_GREEN);
-	buf_free(&bar);
-}
-
 static void add_row(struct table *table, const struct trace_tree *t, const struct trace_tree_row *r)
 {
 	struct trace_statistics s = trace_unit_statistics(&t->unit, t->view, r->level, r->object);
@@ -390,7 +369,19 @@ static void add_row(struct table *table, const struct trace_tree *t, const struc
 	trace_tree_cell(table, s.max);
 	for (const struct trace_tree *b = t->beside; b; b = b->beside)
 		trace_tree_cell(table, trace_tree_value_of(b, t, r));
-	bar_cell(table, trace_tree_part(t, r));
+	/* Green, yellow and red thirds, in characters that are a full and a half column wide. */
+	double part = trace_tree_part(t, r);
+	const char *full = is_utf8() ? "\u2588" : "#", *half = is_utf8() ? "\u258c" : "-";
+	unsigned halves = lround(part * BAR * 2);
+	struct buf bar = {0};
+
+	for (unsigned i = 0; i < halves / 2; i++)
+		buf_puts(&bar, full);
+	if (halves % 2)
+		buf_puts(&bar, half);
+	table_cell(table, "%.*s", (int) bar.len, bar.len ? bar.data : "");
+	table_colour(table, part > 2 / 3. ? COLOUR_RED : part > 1 / 3. ? COLOUR_YELLOW : COLOUR_GREEN);
+	buf_free(&bar);
 }
 
 int trace_tree_print(const struct trace_tree *t, const char *when, struct err *e)

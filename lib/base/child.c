@@ -103,17 +103,6 @@ static int reap(pid_t pid, double deadline)
 	return waitpid(pid, &status, WNOHANG) == pid ? status : -1;
 }
 
-static void be_child(child_fn *fn, void *arg, int fd)
-{
-	sigset_t none;
-
-	setpgid(0, 0);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
-	_exit(fn(fd, arg));
-}
-
 int child_run(child_fn *fn, void *arg, unsigned seconds, size_t max, struct buf *out, struct err *e)
 {
 	double deadline = clock_now() + seconds;
@@ -123,8 +112,15 @@ int child_run(child_fn *fn, void *arg, unsigned seconds, size_t max, struct buf 
 
 	if (pipe2(fds, O_CLOEXEC))
 		return err_set(e, "pipe: %s", strerror(errno));
-	if ((pid = fork()) == 0)
-		be_child(fn, arg, fds[1]);
+	if ((pid = fork()) == 0) {
+		sigset_t none;
+
+		setpgid(0, 0);
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		signal(SIGPIPE, SIG_DFL);
+		_exit(fn(fds[1], arg));
+	}
 	close(fds[1]);
 	if (pid < 0) {
 		close(fds[0]);

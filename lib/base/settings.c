@@ -202,15 +202,6 @@ struct load {
 	unsigned line;
 };
 
-static void comment_cut(char *text)
-{
-	char *at = text;
-
-	while (*(at += strcspn(at, "#;")) && at > text && !strchr(BLANKS, at[-1]))
-		at++;
-	*at = '\0';
-}
-
 static char *trim(char *text)
 {
 	char *end;
@@ -223,9 +214,11 @@ static char *trim(char *text)
 
 static int line_load(const struct load *l, char *text, struct err *e)
 {
-	char *key, *value;
+	char *key, *value, *at = text;
 
-	comment_cut(text);
+	while (*(at += strcspn(at, "#;")) && at > text && !strchr(BLANKS, at[-1]))
+		at++;
+	*at = '\0';
 	key = trim(text);
 	value = strchr(key, '=');
 	if (!*key)

@@ -147,31 +147,27 @@ static hwloc_obj_t find_gpu(hwloc_topology_t node, const char *id)
 	return o;
 }
 
-/* The UUID of a MIG instance does not say whose it is: it is local to what all GPUs are local to. */
-static hwloc_const_bitmap_t common_pus(hwloc_topology_t node)
-{
-	hwloc_const_bitmap_t common = NULL;
-	struct node_gpus g;
-	bool alike = true;
-
-	node_gpus_find(node, &g);
-	for (size_t i = 0; i < g.n; i++) {
-		hwloc_const_bitmap_t pus = hwloc_get_non_io_ancestor_obj(node, g.function[i])->cpuset;
-
-		alike &= !common || hwloc_bitmap_isequal(common, pus);
-		common = pus;
-	}
-	node_gpus_free(&g);
-	return alike ? common : NULL;
-}
-
 /* The PUs local to a GPU; NULL: not known. */
 static hwloc_const_bitmap_t local_pus(hwloc_topology_t node, const char *id)
 {
 	hwloc_obj_t o = find_gpu(node, id);
 
-	if (!o && node && is_mig(id))
-		return common_pus(node);
+	if (!o && node && is_mig(id)) {
+		/* The UUID of a MIG instance does not say whose it is: it is local to what all GPUs are local to. */
+		hwloc_const_bitmap_t common = NULL;
+		struct node_gpus g;
+		bool alike = true;
+
+		node_gpus_find(node, &g);
+		for (size_t i = 0; i < g.n; i++) {
+			hwloc_const_bitmap_t pus = hwloc_get_non_io_ancestor_obj(node, g.function[i])->cpuset;
+
+			alike &= !common || hwloc_bitmap_isequal(common, pus);
+			common = pus;
+		}
+		node_gpus_free(&g);
+		return alike ? common : NULL;
+	}
 	return o ? hwloc_get_non_io_ancestor_obj(node, o)->cpuset : NULL;
 }
 

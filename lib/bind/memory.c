@@ -42,22 +42,6 @@ static uint64_t own_bandwidth(hwloc_topology_t t, hwloc_obj_t numa)
 	return most;
 }
 
-static void tiers_find(struct node_list *l)
-{
-	for (unsigned i = 0; i < l->n; i++) {
-		struct tier_facts *f = &l->list[i].facts;
-
-		for (unsigned k = 0; k < l->n; k++) {
-			const struct tier_facts *o = &l->list[k].facts;
-
-			if (k != i && o->bandwidth && tier_is_plain(o) && (!f->other || o->bandwidth < f->other) &&
-			    hwloc_bitmap_intersects(l->list[i].obj->cpuset, l->list[k].obj->cpuset))
-				f->other = o->bandwidth;
-		}
-		l->list[i].tier = tier_of(f);
-	}
-}
-
 static int list_read(hwloc_topology_t t, struct node_list *out)
 {
 	int n = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_NUMANODE);
@@ -73,7 +57,18 @@ static int list_read(hwloc_topology_t t, struct node_list *out)
 			.dax = hwloc_obj_get_info_by_name(node->obj, "DAXType"),
 			.bandwidth = own_bandwidth(t, node->obj) };
 	}
-	tiers_find(out);
+	for (unsigned i = 0; i < out->n; i++) {
+		struct tier_facts *f = &out->list[i].facts;
+
+		for (unsigned k = 0; k < out->n; k++) {
+			const struct tier_facts *o = &out->list[k].facts;
+
+			if (k != i && o->bandwidth && tier_is_plain(o) && (!f->other || o->bandwidth < f->other) &&
+			    hwloc_bitmap_intersects(out->list[i].obj->cpuset, out->list[k].obj->cpuset))
+				f->other = o->bandwidth;
+		}
+		out->list[i].tier = tier_of(f);
+	}
 	return 0;
 }
 
@@ -368,27 +363,22 @@ int memory_policy_text(char *out, size_t size, struct err *e)
 
 enum { MAPS_MAX = 64 << 20, WORD_BITS = 8 * sizeof(unsigned long), WORDS = PAGES_NODES / WORD_BITS };
 
-/* One mapping: "... N0=12 N3=4 kernelpagesize_kB=4". */
-static void line_add(const char *line, size_t len, struct pages *sum)
-{
-	static const char size_key[] = "kernelpagesize_kB=";
-	const char *end = line + len, *size = memmem(line, len, size_key, sizeof(size_key) - 1);
-	uint64_t each = size ? strtoul(size + sizeof(size_key) - 1, NULL, 10) : 0;
-
-	for (const char *at = line; each && (at = memmem(at, end - at, " N", 2)); at += 2) {
-		unsigned node;
-		uint64_t pages;
-
-		if (sscanf(at, " N%u=%lu", &node, &pages) == 2 && node < PAGES_NODES)
-			sum->kib[node] += pages * each;
-	}
-}
-
 void pages_add(const char *numa_maps, struct pages *sum)
 {
 	for (size_t len; *numa_maps; numa_maps += len + (numa_maps[len] == '\n')) {
 		len = strcspn(numa_maps, "\n");
-		line_add(numa_maps, len, sum);
+		/* One mapping: "... N0=12 N3=4 kernelpagesize_kB=4". */
+		static const char size_key[] = "kernelpagesize_kB=";
+		const char *end = numa_maps + len, *size = memmem(numa_maps, len, size_key, sizeof(size_key) - 1);
+		uint64_t each = size ? strtoul(size + sizeof(size_key) - 1, NULL, 10) : 0;
+
+		for (const char *at = numa_maps; each && (at = memmem(at, end - at, " N", 2)); at += 2) {
+			unsigned node;
+			uint64_t pages;
+
+			if (sscanf(at, " N%u=%lu", &node, &pages) == 2 && node < PAGES_NODES)
+				sum->kib[node] += pages * each;
+		}
 	}
 }
 

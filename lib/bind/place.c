@@ -38,9 +38,18 @@ static void facts_read(hwloc_topology_t t, unsigned i, hwloc_bitmap_t pus, struc
 	f->efficiency = efficiency;
 }
 
-/* Of a restricted topology kinds without PUs are gone. -1: memory is short, or a PU has no kind. */
-static int list_read(hwloc_topology_t t, struct kind_list *l)
+/*
+ * The PUs of each kind of core in a topology (shape/core_kind.h), the most performant first. Returns the number of
+ * kinds with the sets, which the caller frees; 0, without sets, if all are of one kind or memory is short.
+ */
+static unsigned core_kind_sets(hwloc_topology_t t, hwloc_bitmap_t sets[static CORE_KINDS_MAX])
 {
+	struct kind_list *l = calloc(1, sizeof(*l));
+	unsigned kinds = 0, made = 0;
+
+	if (!l)
+		return 0;
+	/* Of a restricted topology kinds without PUs are gone. -1: memory is short, or a PU has no kind. */
 	hwloc_bitmap_t all = hwloc_bitmap_alloc();
 	int n = hwloc_cpukinds_get_nr(t, 0), rc = all ? 0 : -1;
 
@@ -57,21 +66,7 @@ static int list_read(hwloc_topology_t t, struct kind_list *l)
 	if (!rc && !hwloc_bitmap_isincluded(hwloc_topology_get_topology_cpuset(t), all))
 		rc = -1;
 	hwloc_bitmap_free(all);
-	return rc;
-}
-
-/*
- * The PUs of each kind of core in a topology (shape/core_kind.h), the most performant first. Returns the number of
- * kinds with the sets, which the caller frees; 0, without sets, if all are of one kind or memory is short.
- */
-static unsigned core_kind_sets(hwloc_topology_t t, hwloc_bitmap_t sets[static CORE_KINDS_MAX])
-{
-	struct kind_list *l = calloc(1, sizeof(*l));
-	unsigned kinds = 0, made = 0;
-
-	if (!l)
-		return 0;
-	if (!list_read(t, l) && (kinds = core_kinds_rank(l->facts, l->n, l->kinds)) > 1)
+	if (!rc && (kinds = core_kinds_rank(l->facts, l->n, l->kinds)) > 1)
 		for (; made < kinds && (sets[made] = hwloc_bitmap_alloc()); made++)
 			for (unsigned i = 0; i < l->n; i++)
 				if (l->kinds[i] == kinds - 1 - made)

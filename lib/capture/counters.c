@@ -69,12 +69,6 @@ static void write_when_due(void)
 		counters_write();
 }
 
-static void list_add(struct counter_list *l, struct counter_entry entry)
-{
-	if (!array_reserve(l->entry, l->n, 1))
-		l->entry[l->n++] = entry;
-}
-
 void counters_add(enum counter_kind kind, int to, uint64_t bytes)
 {
 	struct counter *cells = __atomic_load_n(&state.cells, __ATOMIC_ACQUIRE), *s;
@@ -82,7 +76,8 @@ void counters_add(enum counter_kind kind, int to, uint64_t bytes)
 	if (!cells || to < 0 || to >= state.ranks)
 		return;
 	if (redirected) {
-		list_add(redirected, (struct counter_entry){ kind, to, bytes });
+		if (!array_reserve(redirected->entry, redirected->n, 1))
+			redirected->entry[redirected->n++] = (struct counter_entry){ kind, to, bytes };
 		return;
 	}
 	s = &cells[(size_t) kind * state.ranks + to];
@@ -113,20 +108,6 @@ static void write_kind(FILE *out, enum counter_kind kind, char letter)
 				s[r].messages);
 }
 
-static void write_all(FILE *out)
-{
-	fputs("# POINT TO POINT\n", out);
-	write_kind(out, COUNTER_P2P, 'E');
-	write_kind(out, COUNTER_COLLECTIVE, 'I');
-	fputs("# OSC\n", out);
-	write_kind(out, COUNTER_PUT, 'S');
-	write_kind(out, COUNTER_GET, 'R');
-	fputs("# COLLECTIVES\nD\tMPI_COMM_WORLD\tprocs: 0", out);
-	for (int r = 1; r < state.ranks; r++)
-		fprintf(out, ",%d", r);
-	fputc('\n', out);
-}
-
 struct counters_file_stamp counters_file_stamp(void)
 {
 	struct stat st;
@@ -154,7 +135,16 @@ void counters_write(void)
 		close(fd);
 		return;
 	}
-	write_all(out);
+	fputs("# POINT TO POINT\n", out);
+	write_kind(out, COUNTER_P2P, 'E');
+	write_kind(out, COUNTER_COLLECTIVE, 'I');
+	fputs("# OSC\n", out);
+	write_kind(out, COUNTER_PUT, 'S');
+	write_kind(out, COUNTER_GET, 'R');
+	fputs("# COLLECTIVES\nD\tMPI_COMM_WORLD\tprocs: 0", out);
+	for (int r = 1; r < state.ranks; r++)
+		fprintf(out, ",%d", r);
+	fputc('\n', out);
 	bad = ferror(out);
 	if (fclose(out) || bad || rename(part, state.path))
 		unlink(part);

@@ -65,19 +65,6 @@ static void count_start(MPI_Request request)
 	pthread_mutex_unlock(&lock);
 }
 
-static void request_remove(MPI_Request request)
-{
-	struct persistent_request **at, *s;
-
-	pthread_mutex_lock(&lock);
-	if ((s = *(at = find_request(request))))
-		*at = s->next;
-	pthread_mutex_unlock(&lock);
-	if (s)
-		free(s->sends.entry);
-	free(s);
-}
-
 WRAP(MPI_Start, (MPI_Request *request))
 {
 	int rc = REAL(MPI_Start)(request);
@@ -98,8 +85,17 @@ WRAP(MPI_Startall, (int count, MPI_Request requests[]))
 
 WRAP(MPI_Request_free, (MPI_Request *request))
 {
-	if (counters_active())
-		request_remove(*request);
+	if (counters_active()) {
+		struct persistent_request **at, *s;
+
+		pthread_mutex_lock(&lock);
+		if ((s = *(at = find_request(*request))))
+			*at = s->next;
+		pthread_mutex_unlock(&lock);
+		if (s)
+			free(s->sends.entry);
+		free(s);
+	}
 	return REAL(MPI_Request_free)(request);
 }
 

@@ -121,25 +121,6 @@ static unsigned numas_named(const char *const *names, size_t n, unsigned os_inde
 	return numas;
 }
 
-static void value_set(struct hwbench *b, const char *name, double value)
-{
-	unsigned from, to;
-
-	if (between_read(name, &from, &to)) {
-		from = numa_index(b->os_index, b->numas, from);
-		to = numa_index(b->os_index, b->numas, to);
-		if (from < b->numas && to < b->numas)
-			b->between[from * b->numas + to] = b->between[to * b->numas + from] = value;
-	}
-	for (int level = LEVEL_PACKAGE; level < LEVEL_COUNT; level++) {
-		char own[NAME_MAX_BYTES];
-
-		snprintf(own, sizeof(own), LEVEL, level_name(level));
-		if (!strcmp(name, own))
-			b->handovers[level] = (struct hwbench_handover){ level, 1, value };
-	}
-}
-
 int hwbench_of_values(struct hwbench *b, const char *const *names, const double *values, size_t n, struct err *e)
 {
 	unsigned os_index[HWBENCH_NUMAS], numas = numas_named(names, n, os_index);
@@ -147,8 +128,23 @@ int hwbench_of_values(struct hwbench *b, const char *const *names, const double 
 	if (hwbench_init(b, 0, numas, e))
 		return -1;
 	memcpy(b->os_index, os_index, numas * sizeof(*os_index));
-	for (size_t i = 0; i < n; i++)
-		value_set(b, names[i], values[i]);
+	for (size_t i = 0; i < n; i++) {
+		unsigned from, to;
+
+		if (between_read(names[i], &from, &to)) {
+			from = numa_index(b->os_index, b->numas, from);
+			to = numa_index(b->os_index, b->numas, to);
+			if (from < b->numas && to < b->numas)
+				b->between[from * b->numas + to] = b->between[to * b->numas + from] = values[i];
+		}
+		for (int level = LEVEL_PACKAGE; level < LEVEL_COUNT; level++) {
+			char own[NAME_MAX_BYTES];
+
+			snprintf(own, sizeof(own), LEVEL, level_name(level));
+			if (!strcmp(names[i], own))
+				b->handovers[level] = (struct hwbench_handover){ level, 1, values[i] };
+		}
+	}
 	return 0;
 }
 

@@ -99,32 +99,6 @@ static char *fold_label(const struct compare_remark *list, size_t n)
 	return b.data;
 }
 
-/* Equal remarks about several objects of a kind become one. */
-static int remarks_fold(struct compare_remarks *r)
-{
-	size_t n = 0;
-
-	for (size_t i = 0, j; i < r->n; i = j) {
-		struct compare_remark *first = &r->list[i];
-
-		for (j = i + 1; j < r->n && first->kind && !same_order(first, &r->list[j]); j++)
-			if (r->list[j].order < first->order)
-				first->order = r->list[j].order;
-		if (j - i > 1) {
-			char *label = fold_label(first, j - i);
-
-			free(first->c.object);
-			first->c.object = label;
-			r->failed |= !label;
-		}
-		for (size_t k = i + 1; k < j; k++)
-			change_free(&r->list[k].c);
-		r->list[n++] = *first;
-	}
-	r->n = n;
-	return r->failed ? -1 : 0;
-}
-
 static int sentence_complete(struct change *c)
 {
 	struct buf b = {0};
@@ -155,7 +129,28 @@ int compare_remarks_finish(struct compare_remarks *r, struct changes *out)
 
 	if (!rc && r->n) {
 		qsort(r->list, r->n, sizeof(*r->list), fold_order);
-		rc = remarks_fold(r);
+		/* Equal remarks about several objects of a kind become one. */
+		size_t n = 0;
+
+		for (size_t i = 0, j; i < r->n; i = j) {
+			struct compare_remark *first = &r->list[i];
+
+			for (j = i + 1; j < r->n && first->kind && !same_order(first, &r->list[j]); j++)
+				if (r->list[j].order < first->order)
+					first->order = r->list[j].order;
+			if (j - i > 1) {
+				char *label = fold_label(first, j - i);
+
+				free(first->c.object);
+				first->c.object = label;
+				r->failed |= !label;
+			}
+			for (size_t k = i + 1; k < j; k++)
+				change_free(&r->list[k].c);
+			r->list[n++] = *first;
+		}
+		r->n = n;
+		rc = r->failed ? -1 : 0;
 	}
 	if (!rc && r->n) {
 		qsort(r->list, r->n, sizeof(*r->list), final_order);

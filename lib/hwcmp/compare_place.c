@@ -80,23 +80,6 @@ static bool goes_along(const struct compare_match *m, size_t a, size_t b)
 	       m->side[0].t->objects[parent].type->family != FAMILY_TREE;
 }
 
-static void compare_locality(struct comparison *c, size_t a, size_t b)
-{
-	const struct compare_side *s = c->m.side;
-	bool pci = compare_tree_is(s[0].t, a, "PCIDev");
-	size_t known = pci ? compare_device_known_by(s[0].t, a) : a;
-	long x, y;
-
-	if (goes_along(&c->m, a, b))
-		return;
-	x = place_of(&s[0], a);
-	y = place_of(&s[1], b);
-	if (s[0].partner[x] != y)
-		move_report(c, known, x, y);
-	else if (pci)
-		compare_bus(c, a, b, known);
-}
-
 static void compare_numbering(struct comparison *c, size_t a, size_t b)
 {
 	const struct compare_side *s = c->m.side;
@@ -145,8 +128,21 @@ void compare_place(struct comparison *c, size_t a, size_t b)
 		compare_numbering(c, a, b);
 	if (compare_tree_is(t, a, "Core"))
 		compare_core_place(c, a, b);
-	else if (t->objects[a].type->family != FAMILY_TREE)
-		compare_locality(c, a, b);
+	else if (t->objects[a].type->family != FAMILY_TREE) {
+		const struct compare_side *s = c->m.side;
+		bool pci = compare_tree_is(s[0].t, a, "PCIDev");
+		size_t known = pci ? compare_device_known_by(s[0].t, a) : a;
+		long x, y;
+
+		if (goes_along(&c->m, a, b))
+			return;
+		x = place_of(&s[0], a);
+		y = place_of(&s[1], b);
+		if (s[0].partner[x] != y)
+			move_report(c, known, x, y);
+		else if (pci)
+			compare_bus(c, a, b, known);
+	}
 }
 
 /* --- objects that are gone or new --- */

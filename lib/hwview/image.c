@@ -123,26 +123,19 @@ static int open_trusted(const char *file, off_t *size, struct err *e)
 		       file);
 }
 
-static int header_check(const struct header *h, uint64_t size, struct err *e)
-{
-	if (memcmp(h->magic, magic, sizeof(magic)) || h->pointer != sizeof(void *))
-		return err_set(e, "not a topology image in a format that this program reads");
-	if (!h->length)
-		return err_set(e, "contains no image: its address range was in use in the process that wrote it");
-	if (h->address != (uintptr_t) h->address || h->length > SLOT_BYTES || size < HEADER_BYTES ||
-	    size - HEADER_BYTES < h->length)
-		return err_set(e, "truncated: %llu bytes", (unsigned long long) size);
-	return 0;
-}
-
 static int image_map(int fd, off_t size, hwloc_topology_t *out, struct err *e)
 {
 	struct header h = { .length = 0 };
 
 	if (pread(fd, &h, sizeof(h), 0) < 0)
 		return err_set(e, "%s", strerror(errno));
-	if (header_check(&h, size, e))
-		return -1;
+	if (memcmp(h.magic, magic, sizeof(magic)) || h.pointer != sizeof(void *))
+		return err_set(e, "not a topology image in a format that this program reads");
+	if (!h.length)
+		return err_set(e, "contains no image: its address range was in use in the process that wrote it");
+	if (h.address != (uintptr_t) h.address || h.length > SLOT_BYTES || size < HEADER_BYTES ||
+	    (uint64_t) size - HEADER_BYTES < h.length)
+		return err_set(e, "truncated: %llu bytes", (unsigned long long) size);
 	if (!hwloc_shmem_topology_adopt(out, fd, HEADER_BYTES, (void *) (uintptr_t) h.address, h.length, 0))
 		return 0;
 	if (errno == EBUSY)

@@ -197,24 +197,6 @@ static int info_add(struct builder *b, const struct frame *f, unsigned owner, un
 	return info_keep(b, owner, pages ? name : pair_get(own, n, "name"), value ? value : "0", line);
 }
 
-static int extra_add(struct builder *b, struct frame *f, unsigned line, size_t n, const struct canon_attr *given)
-{
-	struct tree_extra *x = array_add(b->t->extras, b->t->nextras);
-	struct tree_pair *pairs = array_append(b->own->extra_attrs, b->extra_attrs, n);
-
-	if (!x || !pairs)
-		return -1;
-	attrs_keep(b, line, n, given, pairs);
-	x->element = f->el;
-	x->line = line;
-	x->nattrs = n;
-	x->text = b->to;
-	if (!f->el->text)
-		*b->to++ = '\0';
-	f->extra = b->t->nextras - 1;
-	return 0;
-}
-
 static int element_add(struct builder *b, struct frame *f, unsigned line, size_t n, const struct canon_attr *given)
 {
 	const struct frame *in = b->depth ? &b->frames[b->depth - 1] : NULL;
@@ -241,7 +223,20 @@ static int element_add(struct builder *b, struct frame *f, unsigned line, size_t
 	default:
 		break;
 	}
-	return extra_add(b, f, line, n, given);
+	struct tree_extra *x = array_add(b->t->extras, b->t->nextras);
+	struct tree_pair *pairs = array_append(b->own->extra_attrs, b->extra_attrs, n);
+
+	if (!x || !pairs)
+		return -1;
+	attrs_keep(b, line, n, given, pairs);
+	x->element = f->el;
+	x->line = line;
+	x->nattrs = n;
+	x->text = b->to;
+	if (!f->el->text)
+		*b->to++ = '\0';
+	f->extra = b->t->nextras - 1;
+	return 0;
 }
 
 /* --- what canon.c calls; it has refused everything that hwloc does not write --- */

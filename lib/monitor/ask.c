@@ -21,17 +21,6 @@ static const struct {
 	{ "on", "cpu", 1 },
 };
 
-static int set_hz(struct monitor_request *r, const char *value)
-{
-	char *end;
-	unsigned long hz = strtoul(value, &end, 10);
-
-	if (*value < '1' || *value > '9' || *end || hz > ASK_HZ_MAX)
-		return -1;
-	r->hz = hz;
-	return 0;
-}
-
 static int set_set(struct monitor_request *r, const char *value)
 {
 	if (strlen(value) >= sizeof(r->set) || !monitor_sets_exist(value))
@@ -46,8 +35,16 @@ static int part_parse(struct monitor_request *r, const char *part)
 		r->advise = true;
 		return 0;
 	}
-	if (!strncmp(part, "hz=", 3))
-		return set_hz(r, part + 3);
+	if (!strncmp(part, "hz=", 3)) {
+		const char *value = part + 3;
+		char *end;
+		unsigned long hz = strtoul(value, &end, 10);
+
+		if (*value < '1' || *value > '9' || *end || hz > ASK_HZ_MAX)
+			return -1;
+		r->hz = hz;
+		return 0;
+	}
 	return strncmp(part, "set=", 4) ? -1 : set_set(r, part + 4);
 }
 

@@ -414,33 +414,6 @@ static uint64_t busy_since(struct counter *at, uint64_t now, uint64_t ns)
 	return busy < ns ? busy : ns;
 }
 
-/* A job that counts events itself comes first. */
-static void give_way(struct counters_pu *c)
-{
-	for (size_t i = 0; i < (size_t) c->ncpus * c->nevents; i++) {
-		if (!c->events[i % c->nevents]->general || c->all[i].fd < 0)
-			continue;
-		close(c->all[i].fd);
-		c->all[i].fd = -1;
-		c->has_given_way = true;
-	}
-}
-
-/* After a PU was offline, its events count nothing any more, and the kernel does not say so. */
-static void pu_open_again(struct counters_pu *c, unsigned p)
-{
-	struct counter *pu = c->all + (size_t) p * c->nevents;
-
-	for (unsigned i = 1; i < c->nevents; i++) {
-		if (pu[i].fd >= 0)
-			close(pu[i].fd);
-		pu[i].fd = -1;
-	}
-	for (unsigned i = 1; i < c->nevents; i++)
-		if (!c->has_given_way || !c->events[i]->general)
-			counter_open(c, pu, i, c->cpus[p]);
-}
-
 void counters_pu_reclaim(struct counters_pu *c)
 {
 	for (size_t i = 0; c->has_given_way && i < (size_t) c->ncpus * c->nevents; i++)
@@ -465,12 +438,31 @@ void counters_pu_read(struct counters_pu *c, uint64_t ns, uint64_t *values)
 			values[(size_t) i * c->ncpus + p] =
 				counter_increase(at + i, now + i, c->events[i], ns,
 						 values[p] == TRACE_ABSENT ? 0 : values[p], &t);
-		if (t.has_stood && values[p] != TRACE_ABSENT)
-			pu_open_again(c, p);
+		if (t.has_stood && values[p] != TRACE_ABSENT) {
+			/* After a PU was offline, its events count nothing any more, and the kernel does not say so. */
+			struct counter *pu = c->all + (size_t) p * c->nevents;
+
+			for (unsigned i = 1; i < c->nevents; i++) {
+				if (pu[i].fd >= 0)
+					close(pu[i].fd);
+				pu[i].fd = -1;
+			}
+			for (unsigned i = 1; i < c->nevents; i++)
+				if (!c->has_given_way || !c->events[i]->general)
+					counter_open(c, pu, i, c->cpus[p]);
+		}
 		is_crowded |= t.is_crowded;
 	}
-	if (is_crowded)
-		give_way(c);
+	if (is_crowded) {
+		/* A job that counts events itself comes first. */
+		for (size_t i = 0; i < (size_t) c->ncpus * c->nevents; i++) {
+			if (!c->events[i % c->nevents]->general || c->all[i].fd < 0)
+				continue;
+			close(c->all[i].fd);
+			c->all[i].fd = -1;
+			c->has_given_way = true;
+		}
+	}
 }
 
 void counters_pu_close(struct counters_pu *c)

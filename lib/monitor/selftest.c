@@ -61,38 +61,34 @@ static int slot_open(void)
 	return syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-static const char *test(void)
-{
-	static char text[128];
-	uint64_t counts[SLOTS], least;
-	int fds[SLOTS];
-	size_t n = 0, open = 0;
-
-	while (open < SLOTS && (fds[open] = slot_open()) >= 0)
-		open++;
-	for (size_t i = 0; i < open; i++)
-		ioctl(fds[i], PERF_EVENT_IOC_ENABLE, 0);
-	least = loop_run();
-	for (size_t i = 0; i < open; i++)
-		ioctl(fds[i], PERF_EVENT_IOC_DISABLE, 0);
-	for (size_t i = 0; i < open; i++) {
-		uint64_t now[3];	/* count, time enabled, time running */
-
-		/* Those that found no counter, or had to share it, are not judged. */
-		if (read(fds[i], now, sizeof(now)) == sizeof(now) && now[2] && now[1] == now[2])
-			counts[n++] = now[0];
-		close(fds[i]);
-	}
-	return monitor_selftest_judge(counts, n, least, text, sizeof(text));
-}
-
 const char *monitor_selftest(void)
 {
 	static const char *wrong;
 	static bool is_done;
 
-	if (!is_done)
-		wrong = test();
+	if (!is_done) {
+		static char text[128];
+		uint64_t counts[SLOTS], least;
+		int fds[SLOTS];
+		size_t n = 0, open = 0;
+
+		while (open < SLOTS && (fds[open] = slot_open()) >= 0)
+			open++;
+		for (size_t i = 0; i < open; i++)
+			ioctl(fds[i], PERF_EVENT_IOC_ENABLE, 0);
+		least = loop_run();
+		for (size_t i = 0; i < open; i++)
+			ioctl(fds[i], PERF_EVENT_IOC_DISABLE, 0);
+		for (size_t i = 0; i < open; i++) {
+			uint64_t now[3];	/* count, time enabled, time running */
+
+			/* Those that found no counter, or had to share it, are not judged. */
+			if (read(fds[i], now, sizeof(now)) == sizeof(now) && now[2] && now[1] == now[2])
+				counts[n++] = now[0];
+			close(fds[i]);
+		}
+		wrong = monitor_selftest_judge(counts, n, least, text, sizeof(text));
+	}
 	is_done = true;
 	return wrong;
 }

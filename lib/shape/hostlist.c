@@ -378,8 +378,18 @@ static bool same_family(const struct span *s, const struct hostlist_name *h)
 	return s->low.digits == h->digits && s->low.prefix == h->prefix && !memcmp(s->low.name, h->name, h->prefix);
 }
 
-static void spans_unite(struct hostset *s)
+struct hostset *hostset_parse(const char *list, struct err *e)
 {
+	struct hostset *s = calloc(1, sizeof(*s));
+
+	if (!s) {
+		err_set(e, "out of memory");
+		return NULL;
+	}
+	if (hostlist_runs(list, add_run, &(struct set_reading){ s, list, HOSTSET_MAX_BYTES + strlen(list), e }, e)) {
+		hostset_free(s);
+		return NULL;
+	}
 	size_t n = 0;
 
 	qsort(s->extents.data, s->n, sizeof(struct span), host_compare);
@@ -394,21 +404,6 @@ static void spans_unite(struct hostset *s)
 		}
 	}
 	s->n = n;
-}
-
-struct hostset *hostset_parse(const char *list, struct err *e)
-{
-	struct hostset *s = calloc(1, sizeof(*s));
-
-	if (!s) {
-		err_set(e, "out of memory");
-		return NULL;
-	}
-	if (hostlist_runs(list, add_run, &(struct set_reading){ s, list, HOSTSET_MAX_BYTES + strlen(list), e }, e)) {
-		hostset_free(s);
-		return NULL;
-	}
-	spans_unite(s);
 	return s;
 }
 

@@ -150,28 +150,6 @@ static long nodes_unite(struct node *nodes, size_t n, struct err *e)
 	return kept;
 }
 
-static void write_kinds(const struct node *nodes, size_t n, const char *database, struct buf *out)
-{
-	struct buf hosts = {0};
-
-	snapshot_start(out);
-	if (database)
-		buf_printf(out, SNAPSHOT_DATABASE "%s\n", database);
-	for (size_t first = 0, end; first < n; first = end) {
-		for (end = first + 1; end < n && nodes[end].kind == nodes[first].kind;)
-			end++;
-		hosts.len = 0;
-		hosts_fold(&nodes[first].host, end - first, sizeof(*nodes), &hosts);
-		if (hosts.failed)
-			break;
-		snapshot_add_shape(out, nodes[first].kind->name, nodes[first].kind->shape);
-		snapshot_add_nodes(out, hosts.data, nodes[first].kind->name);
-	}
-	out->failed |= hosts.failed;
-	buf_free(&hosts);
-	snapshot_end(out);
-}
-
 int inventory_snapshot(const struct inventory *v, const char *database, struct buf *out, struct err *e)
 {
 	struct node *nodes = malloc((v->nnodes + 1) * sizeof(*nodes));
@@ -185,7 +163,24 @@ int inventory_snapshot(const struct inventory *v, const char *database, struct b
 	qsort(nodes, v->nnodes, sizeof(*nodes), host_compare);
 	if ((n = nodes_unite(nodes, v->nnodes, e)) >= 0) {
 		qsort(nodes, n, sizeof(*nodes), by_kind);
-		write_kinds(nodes, n, database, &b);
+		struct buf hosts = {0};
+
+		snapshot_start(&b);
+		if (database)
+			buf_printf(&b, SNAPSHOT_DATABASE "%s\n", database);
+		for (long first = 0, end; first < n; first = end) {
+			for (end = first + 1; end < n && nodes[end].kind == nodes[first].kind;)
+				end++;
+			hosts.len = 0;
+			hosts_fold(&nodes[first].host, end - first, sizeof(*nodes), &hosts);
+			if (hosts.failed)
+				break;
+			snapshot_add_shape(&b, nodes[first].kind->name, nodes[first].kind->shape);
+			snapshot_add_nodes(&b, hosts.data, nodes[first].kind->name);
+		}
+		b.failed |= hosts.failed;
+		buf_free(&hosts);
+		snapshot_end(&b);
 	}
 	free(nodes);
 	if (n >= 0 && !b.failed) {

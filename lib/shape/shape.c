@@ -93,30 +93,6 @@ static int core_add(struct walk *w, unsigned threads, unsigned kind)
 	return 0;
 }
 
-/* A core's own memory is a domain around the core: there are no levels within a core. */
-static int core_walk(struct walk *w, unsigned kind)
-{
-	unsigned core = w->shape->cores;
-	bool numa = false;
-
-	if (w->in_core)
-		return syntax_error(w, "core inside a core");
-	if (read_memories(w, &numa) || domain_open(w, LEVEL_CORE) || core_add(w, 0, kind))
-		return -1;
-	w->in_core = true;
-	if (read_branch(w))
-		return -1;
-	w->in_core = false;
-	if (!w->shape->threads[core]) {
-		w->shape->threads[core] = 1;
-		w->shape->pus++;
-	}
-	domain_close(w);
-	if (numa)
-		domain_close(w);
-	return 0;
-}
-
 /* A PU outside any core is a core of its own, as in hwloc's view of machines that do not report cores. */
 static int pu_walk(struct walk *w, unsigned count)
 {
@@ -139,8 +115,28 @@ static int pu_walk(struct walk *w, unsigned count)
 
 static int object_walk(struct walk *w, int level, const struct attributes *a)
 {
-	if (level == LEVEL_CORE)
-		return core_walk(w, a->kind);
+	if (level == LEVEL_CORE) {
+		/* A core's own memory is a domain around the core: there are no levels within a core. */
+		unsigned core = w->shape->cores;
+		bool numa = false;
+
+		if (w->in_core)
+			return syntax_error(w, "core inside a core");
+		if (read_memories(w, &numa) || domain_open(w, LEVEL_CORE) || core_add(w, 0, a->kind))
+			return -1;
+		w->in_core = true;
+		if (read_branch(w))
+			return -1;
+		w->in_core = false;
+		if (!w->shape->threads[core]) {
+			w->shape->threads[core] = 1;
+			w->shape->pus++;
+		}
+		domain_close(w);
+		if (numa)
+			domain_close(w);
+		return 0;
+	}
 	if (level == NO_LEVEL || w->in_core)
 		return read_branch(w);
 	if (domain_open(w, level))

@@ -177,24 +177,6 @@ struct writer {
 	struct buf body;
 };
 
-static void memory_add(struct writer *w, size_t numa, struct nest *t)
-{
-	struct buf *out;
-
-	if (t->bare && !t->core)
-		t->home = t;
-	out = t->core ? &t->core->memories : &t->home->memories;
-	w->body.len = 0;
-	if (w->how->memory)
-		w->how->memory(w->tree, numa, &w->body);
-	if (w->how->tiers && w->how->tiers[numa])
-		buf_printf(&w->body, "%stier=%s", w->body.len ? " " : "", tier_name(w->how->tiers[numa]));
-	if (w->body.len)
-		buf_printf(out, " [NUMANode(%s)]", w->body.data);
-	else
-		buf_puts(out, " [NUMANode]");
-}
-
 /* An object and all below it; t: its nest, whose text is added to that of the nest around. */
 static void object_append(struct writer *w, size_t object, struct nest *t)
 {
@@ -214,7 +196,20 @@ static void object_append(struct writer *w, size_t object, struct nest *t)
 			t->bare = false;
 			object_append(w, i, t + 1);
 		} else if (tree_object_is(w->tree, i, "NUMANode")) {
-			memory_add(w, i, t);
+			struct buf *out;
+
+			if (t->bare && !t->core)
+				t->home = t;
+			out = t->core ? &t->core->memories : &t->home->memories;
+			w->body.len = 0;
+			if (w->how->memory)
+				w->how->memory(w->tree, i, &w->body);
+			if (w->how->tiers && w->how->tiers[i])
+				buf_printf(&w->body, "%stier=%s", w->body.len ? " " : "", tier_name(w->how->tiers[i]));
+			if (w->body.len)
+				buf_printf(out, " [NUMANode(%s)]", w->body.data);
+			else
+				buf_puts(out, " [NUMANode]");
 		}
 		/* NUMA nodes may be below memory-side caches. */
 		i = family == FAMILY_MEMORY ? i + 1 : w->extents[i].next;

@@ -98,9 +98,23 @@ static int by_object(const void *object, const void *node)
 	return a < b ? -1 : a > b;
 }
 
-/* The values of an attribute follow it. */
-static void bandwidths_read(const struct tree *t, struct memory_node *nodes, size_t n)
+unsigned char *strings_tiers(const struct tree *t, const struct tree_extent *extents)
 {
+	struct memory_node *nodes = malloc(t->n * sizeof(*nodes));
+	unsigned char *tiers = calloc(t->n, sizeof(*tiers));
+	size_t n = 0;
+
+	for (size_t i = 0; nodes && i < t->n; i++) {
+		const struct tree_extent *near;
+
+		if (!tree_object_is(t, i, "NUMANode"))
+			continue;
+		near = &extents[tree_extent_around(t, extents, i)];
+		nodes[n++] = (struct memory_node){ .object = i, .first = near->first, .cores = near->cores,
+			.facts = { .subtype = tree_attr(&t->objects[i], "subtype"),
+				   .dax = tree_info(&t->objects[i], "DAXType") } };
+	}
+	/* The values of an attribute follow it. */
 	bool inside = false;
 
 	for (size_t i = 0; i < t->nextras; i++) {
@@ -120,25 +134,6 @@ static void bandwidths_read(const struct tree *t, struct memory_node *nodes, siz
 		if (node && value && node->facts.bandwidth < strtoull(value, NULL, 10))
 			node->facts.bandwidth = strtoull(value, NULL, 10);
 	}
-}
-
-unsigned char *strings_tiers(const struct tree *t, const struct tree_extent *extents)
-{
-	struct memory_node *nodes = malloc(t->n * sizeof(*nodes));
-	unsigned char *tiers = calloc(t->n, sizeof(*tiers));
-	size_t n = 0;
-
-	for (size_t i = 0; nodes && i < t->n; i++) {
-		const struct tree_extent *near;
-
-		if (!tree_object_is(t, i, "NUMANode"))
-			continue;
-		near = &extents[tree_extent_around(t, extents, i)];
-		nodes[n++] = (struct memory_node){ .object = i, .first = near->first, .cores = near->cores,
-			.facts = { .subtype = tree_attr(&t->objects[i], "subtype"),
-				   .dax = tree_info(&t->objects[i], "DAXType") } };
-	}
-	bandwidths_read(t, nodes, n);
 	for (struct memory_node *a = nodes; a < nodes + n; a++)
 		for (const struct memory_node *b = nodes; b < nodes + n; b++) {
 			unsigned long long *other = &a->facts.other, value = b->facts.bandwidth;

@@ -136,22 +136,6 @@ static void drop_absent(struct advice_facts *f, struct trace *const *traces, uns
 	}
 }
 
-static unsigned cores_working(const struct advice_facts *f, const struct timeline *time, unsigned interval)
-{
-	const struct trace_level *cores = &f->h->levels[f->core];
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < cores->n; i++) {
-		const struct trace_object *core = &cores->objects[i];
-		double busy = 0;
-
-		for (unsigned pu = core->first; pu < trace_object_end(core); pu++)
-			busy = fmax(busy, time->busy[(size_t) pu * time->n + interval]);
-		n += busy >= WORKING * time->length;
-	}
-	return n;
-}
-
 /* alone: more than half of an interval by one PU, and less than that by all others together. */
 static void intervals_judge(struct advice_facts *f, const struct timeline *time)
 {
@@ -169,22 +153,20 @@ static void intervals_judge(struct advice_facts *f, const struct timeline *time)
 		if (most > WORKING * time->length && sum - most < WORKING * time->length)
 			f->alone += time->length * 1e-9;
 		f->disk_faults += time->major[i] >= DISK_FAULTS * time->length * 1e-9;
-		f->each[i] = (struct advice_interval){ cores_working(f, time, i), time->misses[i],
+		const struct trace_level *cores = &f->h->levels[f->core];
+		unsigned n = 0;
+
+		for (unsigned j = 0; j < cores->n; j++) {
+			const struct trace_object *core = &cores->objects[j];
+			double busy = 0;
+
+			for (unsigned pu = core->first; pu < trace_object_end(core); pu++)
+				busy = fmax(busy, time->busy[(size_t) pu * time->n + i]);
+			n += busy >= WORKING * time->length;
+		}
+		f->each[i] = (struct advice_interval){ n, time->misses[i],
 						       time->instructions[i] };
 	}
-}
-
-static void roles_find(struct advice_facts *f)
-{
-	f->core = trace_head_level(f->h, "Core");
-	if (f->core < 0)
-		f->core = trace_head_level(f->h, "PU");
-	for (int r = 0; r < ROLES; r++)
-		f->event[r] = trace_head_event(f->h, role_names[r]);
-	/* Counted on a wider level, they tell nothing of cores. */
-	for (int r = BUSY; r <= SWITCHES; r++)
-		if (f->event[r] >= 0 && (int) f->h->events[f->event[r]].level != trace_head_level(f->h, "PU"))
-			f->event[r] = -1;
 }
 
 /* From the first start to the last end, in intervals as long as the longest period. */
@@ -294,7 +276,15 @@ static int traces_read(struct advice_facts *f, struct trace *const *traces, cons
 	f->intervals = time.n;
 	f->length = time.length * 1e-9;
 	f->seconds = (time.end - time.start) * 1e-9;
-	roles_find(f);
+	f->core = trace_head_level(f->h, "Core");
+	if (f->core < 0)
+		f->core = trace_head_level(f->h, "PU");
+	for (int r = 0; r < ROLES; r++)
+		f->event[r] = trace_head_event(f->h, role_names[r]);
+	/* Counted on a wider level, they tell nothing of cores. */
+	for (int r = BUSY; r <= SWITCHES; r++)
+		if (f->event[r] >= 0 && (int) f->h->events[f->event[r]].level != trace_head_level(f->h, "PU"))
+			f->event[r] = -1;
 	return traces_add(f, &time, traces, n, e);
 }
 

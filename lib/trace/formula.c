@@ -99,17 +99,6 @@ static int event_step(struct formula_text *t, const char *name)
 
 static int parse_sum(struct formula_text *t);
 
-static int parse_number(struct formula_text *t)
-{
-	char *end;
-	double number = strtod(t->at, &end);
-
-	if (end == t->at || !isfinite(number) || isalnum((unsigned char) *end))
-		return bad(t, "a number");
-	t->at = end;
-	return step(t, (struct formula_step){ .op = FORMULA_NUMBER, .number = number });
-}
-
 static int formula_prepare(struct formula *f, struct err *e)
 {
 	f->steps = calloc(FORMULA_STEPS, sizeof(*f->steps));
@@ -158,8 +147,15 @@ static int parse_operand(struct formula_text *t)
 		t->at++;
 		return parse_sum(t) || expect(t, ')', "')'") ? -1 : 0;
 	}
-	if (isdigit((unsigned char) c) || c == '.')
-		return parse_number(t);
+	if (isdigit((unsigned char) c) || c == '.') {
+		char *end;
+		double number = strtod(t->at, &end);
+
+		if (end == t->at || !isfinite(number) || isalnum((unsigned char) *end))
+			return bad(t, "a number");
+		t->at = end;
+		return step(t, (struct formula_step){ .op = FORMULA_NUMBER, .number = number });
+	}
 	if (word(t, name, "an event, a number or '('"))
 		return -1;
 	for (unsigned i = 0; next(t) == '(' && i < sizeof(over) / sizeof(over[0]); i++)

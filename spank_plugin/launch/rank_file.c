@@ -144,27 +144,6 @@ static void keep_env(const char *name, char *space, size_t size, const char **en
 		env[(*n)++] = space;
 }
 
-/* This process has slurmstepd's environment, not the job's; only these variables are passed on. */
-static void exec_map(const struct map *m)
-{
-	char slurm_conf[PATH_MAX + 16], topiary_conf[PATH_MAX + 16], job[32], tasks[sizeof(m->tasks) + 32];
-	const char *env[8] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", job, tasks };
-	const char *args[12 + MAX_EXTRA] = { step.settings.topiary_command, "map", "--job", m->job, "--matrix",
-		options.matrix,
-					   "--format", "openmpi,openmpi-seq,srun", "-o", m->base, "--env", m->env };
-	unsigned n = 4;
-
-	memcpy(args + 12, m->kind->args, sizeof(m->kind->args));
-	snprintf(job, sizeof(job), "SLURM_JOB_ID=%s", m->job);
-	snprintf(tasks, sizeof(tasks), "SLURM_TASKS_PER_NODE=%s", m->tasks);
-	keep_env("SLURM_CONF", slurm_conf, sizeof(slurm_conf), env, &n);
-	if (step.config)
-		setenv("TOPIARY_CONF", step.config, 1);
-	keep_env("TOPIARY_CONF", topiary_conf, sizeof(topiary_conf), env, &n);
-	execve(step.settings.topiary_command, (char *const *) args, (char *const *) env);
-	dprintf(STDERR_FILENO, "%s: %s\n", step.settings.topiary_command, strerror(errno));
-}
-
 static int map_child(int fd, void *arg)
 {
 	const struct map *m = arg;
@@ -183,7 +162,22 @@ static int map_child(int fd, void *arg)
 		return 127;
 	}
 	close_range(STDERR_FILENO + 1, ~0U, 0);
-	exec_map(m);
+	/* This process has slurmstepd's environment, not the job's; only these variables are passed on. */
+	char slurm_conf[PATH_MAX + 16], topiary_conf[PATH_MAX + 16], job[32], tasks[sizeof(m->tasks) + 32];
+	const char *env[8] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", job, tasks };
+	const char *args[12 + MAX_EXTRA] = { step.settings.topiary_command, "map", "--job", m->job, "--matrix",
+		options.matrix, "--format", "openmpi,openmpi-seq,srun", "-o", m->base, "--env", m->env };
+	unsigned n = 4;
+
+	memcpy(args + 12, m->kind->args, sizeof(m->kind->args));
+	snprintf(job, sizeof(job), "SLURM_JOB_ID=%s", m->job);
+	snprintf(tasks, sizeof(tasks), "SLURM_TASKS_PER_NODE=%s", m->tasks);
+	keep_env("SLURM_CONF", slurm_conf, sizeof(slurm_conf), env, &n);
+	if (step.config)
+		setenv("TOPIARY_CONF", step.config, 1);
+	keep_env("TOPIARY_CONF", topiary_conf, sizeof(topiary_conf), env, &n);
+	execve(step.settings.topiary_command, (char *const *) args, (char *const *) env);
+	dprintf(STDERR_FILENO, "%s: %s\n", step.settings.topiary_command, strerror(errno));
 	return 127;
 }
 

@@ -135,25 +135,6 @@ static bool is_number(const char *text, unsigned long wanted)
 	return !*end || (*end == '-' && is_number(end + 1, wanted));
 }
 
-/* The value is the job's own? */
-static int check_number(const char *name, const char *value, struct err *e)
-{
-	const char *job = NULL;
-
-	for (size_t i = 0; i < sizeof(job_numbers) / sizeof(job_numbers[0]); i++) {
-		const char *const *env = job_numbers[i].env;
-
-		if (strcmp(job_numbers[i].name, name))
-			continue;
-		job = env[1] && !getenv(env[0]) ? getenv(env[1]) : getenv(env[0]);
-		job = job ? job : job_numbers[i].unset;
-	}
-	if (job && is_number(value, strtoul(job, NULL, 10)))
-		return 0;
-	return job ? err_set(e, "--%s=%.20s, but the job has %.20s", name, value, job) :
-		     err_set(e, "--%s=%.20s, but the job does not set it", name, value);
-}
-
 /*
  * An option of another plugin or of a later Slurm is fine; an ambiguous abbreviation of an option in the table is not.
  */
@@ -182,8 +163,23 @@ static int check_option(int what, const char *word, struct err *e)
 	if (!row)
 		return !optopt && !strncmp(word, "--", 2) ? check_foreign(word + 2, e) :
 		       err_set(e, "%.60s: unknown srun option, or its value is missing", word);
-	if (row->kind == SAME)
-		return check_number(row->name, optarg, e);
+	if (row->kind == SAME) {
+		/* The value is the job's own? */
+		const char *job = NULL;
+
+		for (size_t i = 0; i < sizeof(job_numbers) / sizeof(job_numbers[0]); i++) {
+			const char *const *env = job_numbers[i].env;
+
+			if (strcmp(job_numbers[i].name, row->name))
+				continue;
+			job = env[1] && !getenv(env[0]) ? getenv(env[1]) : getenv(env[0]);
+			job = job ? job : job_numbers[i].unset;
+		}
+		if (job && is_number(optarg, strtoul(job, NULL, 10)))
+			return 0;
+		return job ? err_set(e, "--%s=%.20s, but the job has %.20s", row->name, optarg, job) :
+			     err_set(e, "--%s=%.20s, but the job does not set it", row->name, optarg);
+	}
 	if (row->kind == REFUSED)
 		return err_set(e, "srun of this release of Slurm accepts no --%s beside a rank map: leave it out",
 			       row->name);

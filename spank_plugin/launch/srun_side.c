@@ -43,8 +43,20 @@ static const char *map_of_job(void)
 	return strstr(hosts, folder) ? hosts : NULL;
 }
 
-static int check_counts(const char *hosts, struct err *e)
+static int check_environment(const char *hosts, struct err *e)
 {
+	const char *id = getenv("SLURM_STEP_ID");
+
+	/* Since 26.05 the batch script has a step id, too, of SLURM_BATCH_SCRIPT as a signed number. */
+	if (id && (uint32_t) strtol(id, NULL, 10) != SLURM_BATCH_SCRIPT)
+		return err_set(e, "it runs inside another step");
+	for (size_t i = 0; i < COUNT(others); i++)
+		if (getenv(others[i].name))
+			return err_set(e, "%s", others[i].why);
+	for (size_t i = 0; i < COUNT(exports); i++)
+		if (getenv(exports[i]) && !srun_exports_all(getenv(exports[i])))
+			return err_set(e, "%s=%.60s does not pass the rank map to the tasks", exports[i],
+			       getenv(exports[i]));
 	struct buf text = {0};
 	unsigned long ranks = 0;
 	bool counted = false;
@@ -65,23 +77,6 @@ static int check_counts(const char *hosts, struct err *e)
 		counted |= value != NULL;
 	}
 	return counted ? 0 : err_set(e, "SLURM_NTASKS is not set");
-}
-
-static int check_environment(const char *hosts, struct err *e)
-{
-	const char *id = getenv("SLURM_STEP_ID");
-
-	/* Since 26.05 the batch script has a step id, too, of SLURM_BATCH_SCRIPT as a signed number. */
-	if (id && (uint32_t) strtol(id, NULL, 10) != SLURM_BATCH_SCRIPT)
-		return err_set(e, "it runs inside another step");
-	for (size_t i = 0; i < COUNT(others); i++)
-		if (getenv(others[i].name))
-			return err_set(e, "%s", others[i].why);
-	for (size_t i = 0; i < COUNT(exports); i++)
-		if (getenv(exports[i]) && !srun_exports_all(getenv(exports[i])))
-			return err_set(e, "%s=%.60s does not pass the rank map to the tasks", exports[i],
-			       getenv(exports[i]));
-	return check_counts(hosts, e);
 }
 
 /* This process's command line in one allocation, which the caller frees. NULL: it cannot be read. */

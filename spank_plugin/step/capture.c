@@ -195,9 +195,31 @@ static int merge_child(int fd, void *arg)
 	return 127;
 }
 
-/* The user may have removed or replaced the directory: then there is nothing to merge. */
-static void merge_records(void)
+static void notify_slurmstepd(char what)
 {
+	/* It may have given up waiting; the file is complete anyway. */
+	(void) !write(merge_pipe[1], &what, 1);
+}
+
+/*
+ * A process of the job that acts like a last line of its script: in the step's container, so that the job's limits
+ * apply and Slurm's kill ends it, and with the user's rights. It is a copy of slurmstepd until it executes the
+ * command, and cannot be traced until then.
+ */
+static void merge_after(int script)
+{
+	struct pollfd p = { .fd = script, .events = POLLIN };
+	int null = open("/dev/null", O_RDWR);
+
+	block_signals();
+	prctl(PR_SET_NAME, "topiary-merge");
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 || user_confine(&step.user, NULL))
+		_exit(1);
+	child_keep((int[]){ script, merge_pipe[1], -1 });
+	notify_slurmstepd(MERGE_STARTED);
+	while (poll(&p, 1, -1) < 0 && errno == EINTR)
+		;
+	/* The user may have removed or replaced the directory: then there is nothing to merge. */
 	struct merge m = {0};
 	struct buf *w = &m.output;		/* the command's warnings, or its error */
 	struct statvfs s;
@@ -227,33 +249,6 @@ static void merge_records(void)
 	if (!rc)
 		remove_records(fd);
 	rmdir(m.directory);
-}
-
-static void notify_slurmstepd(char what)
-{
-	/* It may have given up waiting; the file is complete anyway. */
-	(void) !write(merge_pipe[1], &what, 1);
-}
-
-/*
- * A process of the job that acts like a last line of its script: in the step's container, so that the job's limits
- * apply and Slurm's kill ends it, and with the user's rights. It is a copy of slurmstepd until it executes the
- * command, and cannot be traced until then.
- */
-static void merge_after(int script)
-{
-	struct pollfd p = { .fd = script, .events = POLLIN };
-	int null = open("/dev/null", O_RDWR);
-
-	block_signals();
-	prctl(PR_SET_NAME, "topiary-merge");
-	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 || user_confine(&step.user, NULL))
-		_exit(1);
-	child_keep((int[]){ script, merge_pipe[1], -1 });
-	notify_slurmstepd(MERGE_STARTED);
-	while (poll(&p, 1, -1) < 0 && errno == EINTR)
-		;
-	merge_records();
 	notify_slurmstepd(MERGE_ENDED);
 	_exit(0);
 }

@@ -510,8 +510,22 @@ static bool link_cached(struct topology_job *j, bool *is_local)
 	return true;
 }
 
-static int make_files(struct topology_job *j, bool *is_local, struct err *e)
+static int link_or_make(struct topology_job *j, int export, bool *is_local, struct err *e)
 {
+	char self[32];
+
+	if (export_recall(j->cache, &j->st, &j->x) && link_cached(j, is_local))
+		return 0;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", export);
+	if (file_read(self, CANON_MAX_BYTES, &j->xml, e))
+		return -1;
+	hash_hex(j->xml.data, j->xml.len, j->x.hash);
+	/* The file may be new while its contents are not. */
+	if (export_recall(j->cache, NULL, &j->x)) {
+		export_record(j->cache, &j->st, &j->x);
+		if (link_cached(j, is_local))
+			return 0;
+	}
 	bool offline;
 	int rc = -1;
 
@@ -537,25 +551,6 @@ static int make_files(struct topology_job *j, bool *is_local, struct err *e)
 	if (j->to_xml >= 0)
 		close(j->to_xml);
 	return rc;
-}
-
-static int link_or_make(struct topology_job *j, int export, bool *is_local, struct err *e)
-{
-	char self[32];
-
-	if (export_recall(j->cache, &j->st, &j->x) && link_cached(j, is_local))
-		return 0;
-	snprintf(self, sizeof(self), "/proc/self/fd/%d", export);
-	if (file_read(self, CANON_MAX_BYTES, &j->xml, e))
-		return -1;
-	hash_hex(j->xml.data, j->xml.len, j->x.hash);
-	/* The file may be new while its contents are not. */
-	if (export_recall(j->cache, NULL, &j->x)) {
-		export_record(j->cache, &j->st, &j->x);
-		if (link_cached(j, is_local))
-			return 0;
-	}
-	return make_files(j, is_local, e);
 }
 
 int topology_write(const char *file, const char *cores, int root, int dir, bool *is_local, struct err *e)

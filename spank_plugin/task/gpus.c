@@ -87,18 +87,6 @@ struct step_gpus {
 	uint64_t *fixed, *gpus;		/* of each local task; fixed: NULL if each sees all */
 };
 
-static void step_gpus_free(struct step_gpus *s)
-{
-	for (unsigned i = 0; s->near && i < s->n; i++)
-		hwloc_bitmap_free(s->near[i]);
-	free(s->near);
-	free(s->fixed);
-	free(s->gpus);
-	free(s->all);
-	if (s->node)
-		hwloc_topology_destroy(s->node);
-}
-
 /* 0 when the lists of all tasks are there. A task whose program could not be started never arrives. */
 static int exchange_wait(const struct step_gpus *s, const struct task *t, struct err *e)
 {
@@ -195,9 +183,22 @@ static void keep_near(struct task *t, const struct step_gpus *s, const hwloc_bit
 	}
 }
 
-/* Slurm chooses a step's cores without regard to GPUs. Says so where the job has nearer ones than the step. */
-static void warn_far(const struct task *t, const struct step_gpus *s, const hwloc_bitmap_t *places)
+static int step_gpus_place(struct step_gpus *s, struct task *t, hwloc_bitmap_t *places, struct err *e)
 {
+	struct gpu_places how = { .topology = t->topology, .ntasks = t->nlocal, .cpus = t->cpus,
+		.whole = t->whole };
+
+	if (find_all(s, t, e))
+		return -1;
+	if (!(s->gpus = calloc(t->nlocal, sizeof(*s->gpus))))
+		return err_set(e, "out of memory");
+	how.node = s->node;
+	how.near = s->near;
+	how.ngpus = s->n;
+	how.fixed = s->fixed;
+	if (gpu_place(&how, places, s->gpus, e))
+		return -1;
+	/* Slurm chooses a step's cores without regard to GPUs. Says so where the job has nearer ones than the step. */
 	hwloc_bitmap_t near = hwloc_bitmap_alloc(), job = NULL;
 	char *cores = NULL;
 	unsigned far = 0;
@@ -218,24 +219,6 @@ static void warn_far(const struct task *t, const struct step_gpus *s, const hwlo
 				t->nlocal == 1 ? "" : "s", far == 1 ? "is" : "are", far == 1 ? "its" : "their");
 	hwloc_bitmap_free(near);
 	hwloc_bitmap_free(job);
-}
-
-static int step_gpus_place(struct step_gpus *s, struct task *t, hwloc_bitmap_t *places, struct err *e)
-{
-	struct gpu_places how = { .topology = t->topology, .ntasks = t->nlocal, .cpus = t->cpus,
-		.whole = t->whole };
-
-	if (find_all(s, t, e))
-		return -1;
-	if (!(s->gpus = calloc(t->nlocal, sizeof(*s->gpus))))
-		return err_set(e, "out of memory");
-	how.node = s->node;
-	how.near = s->near;
-	how.ngpus = s->n;
-	how.fixed = s->fixed;
-	if (gpu_place(&how, places, s->gpus, e))
-		return -1;
-	warn_far(t, s, places);
 	narrow_variables(t, s);
 	keep_near(t, s, places);
 	t->gpus = s->all;
@@ -257,6 +240,13 @@ int task_places_from_gpus(struct task *t, hwloc_bitmap_t *places, struct err *e)
 		return 0;
 	rc = step_adopt_node(&s.node, e) || gpus_of_task(t->sp, s.node, s.own, sizeof(s.own), e) ? -1 :
 	     step_gpus_place(&s, t, places, e);
-	step_gpus_free(&s);
+	for (unsigned i = 0; s.near && i < s.n; i++)
+		hwloc_bitmap_free(s.near[i]);
+	free(s.near);
+	free(s.fixed);
+	free(s.gpus);
+	free(s.all);
+	if (s.node)
+		hwloc_topology_destroy(s.node);
 	return rc;
 }

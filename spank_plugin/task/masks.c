@@ -62,9 +62,11 @@ static int read_list(const struct bind_type *k, char *list, struct task *t)
 	return 0;
 }
 
-/* The list is what was requested; not every task plugin applies it. */
-static int from_list(struct task *t)
+int task_masks_from_slurm(struct task *t, struct err *e)
 {
+	hwloc_const_bitmap_t own = hwloc_topology_get_topology_cpuset(t->topology);
+
+	/* The list is what was requested; not every task plugin applies it. */
 	hwloc_bitmap_t now = hwloc_bitmap_alloc();
 	char type[256] = "", *list = malloc(MAX_LIST);
 	const struct bind_type *k = NULL;
@@ -79,14 +81,7 @@ static int from_list(struct task *t)
 		rc = 0;
 	free(list);
 	hwloc_bitmap_free(now);
-	return rc;
-}
-
-int task_masks_from_slurm(struct task *t, struct err *e)
-{
-	hwloc_const_bitmap_t own = hwloc_topology_get_topology_cpuset(t->topology);
-
-	if (from_list(t)) {
+	if (rc) {
 		/* Nothing is known of the other tasks: assume that they may run wherever this one may. */
 		if (affinity_get(t->masks[0], e))
 			return -1;

@@ -494,30 +494,6 @@ static void write_indices(struct buf *out, const unsigned *list, unsigned count,
 	buf_puts(out, "\n");
 }
 
-static void write_host(const struct hierarchy_host *host, struct buf *out)
-{
-	static const struct hierarchy_inner leaf = { .levels = 1, .size = { 1 }, .cost = { 1 } };
-	const struct hierarchy_inner *inner = host->inner.levels ? &host->inner : &leaf;
-	unsigned all = 1;
-
-	buf_printf(out, "node %s tree %u", host->name, inner->levels);
-	for (unsigned d = 0; d < inner->levels; d++) {
-		buf_printf(out, " %u %u", inner->size[d], inner->cost[d]);
-		all *= inner->size[d];
-	}
-	write_indices(out, inner->leaf, inner->leaf ? inner->nleaves : all, all);
-}
-
-static void write_hops(const struct hierarchy_level *level, struct buf *out)
-{
-	for (size_t a = 1; level->hops && a < level->size; a++) {
-		buf_puts(out, "hops");
-		for (size_t b = 0; b < a; b++)
-			buf_printf(out, " %u", level->hops[a * level->size + b]);
-		buf_puts(out, "\n");
-	}
-}
-
 static int write_group(const struct hierarchy *h, const struct below *b, unsigned g, unsigned *indices, struct buf *out)
 {
 	static const char *const forms[] = {
@@ -534,12 +510,27 @@ static int write_group(const struct hierarchy *h, const struct below *b, unsigne
 	for (unsigned d = 0; d < level->dims; d++)
 		buf_printf(out, " %u %u", level->dim[d], level->cost[d]);
 	write_indices(out, indices, n, level->size);
-	write_hops(level, out);
+	for (size_t from = 1; level->hops && from < level->size; from++) {
+		buf_puts(out, "hops");
+		for (size_t to = 0; to < from; to++)
+			buf_printf(out, " %u", level->hops[from * level->size + to]);
+		buf_puts(out, "\n");
+	}
 	for (unsigned i = b->group[g]; i != ~0u; i = b->next_group[i])
 		if (write_group(h, b, i, indices, out))
 			return -1;
-	for (unsigned i = b->host[g]; i != ~0u; i = b->next_host[i])
-		write_host(&h->hosts[i], out);
+	for (unsigned i = b->host[g]; i != ~0u; i = b->next_host[i]) {
+		static const struct hierarchy_inner leaf = { .levels = 1, .size = { 1 }, .cost = { 1 } };
+		const struct hierarchy_inner *inner = h->hosts[i].inner.levels ? &h->hosts[i].inner : &leaf;
+		unsigned all = 1;
+
+		buf_printf(out, "node %s tree %u", h->hosts[i].name, inner->levels);
+		for (unsigned d = 0; d < inner->levels; d++) {
+			buf_printf(out, " %u %u", inner->size[d], inner->cost[d]);
+			all *= inner->size[d];
+		}
+		write_indices(out, inner->leaf, inner->leaf ? inner->nleaves : all, all);
+	}
 	return out->failed ? -1 : 0;
 }
 

@@ -12,13 +12,6 @@
 
 /* --- written --- */
 
-static const char *form_name(enum hierarchy_form form)
-{
-	static const char *const names[] = { "tree", "torus", "graph" };
-
-	return names[form];
-}
-
 static json_t *numbers_json(const unsigned *list, size_t n)
 {
 	json_t *array = json_array();
@@ -30,22 +23,15 @@ static json_t *numbers_json(const unsigned *list, size_t n)
 
 static json_t *level_json(const struct hierarchy_level *l)
 {
-	json_t *j = json_pack("{s:s, s:I, s:o, s:o, s:I}", "form", form_name(l->form), "size", (json_int_t) l->size,
+	static const char *const names[] = { "tree", "torus", "graph" };
+
+	json_t *j = json_pack("{s:s, s:I, s:o, s:o, s:I}", "form", names[l->form], "size", (json_int_t) l->size,
 			      "dimensions", numbers_json(l->dim, l->dims), "costs", numbers_json(l->cost, l->dims),
 			      "pruned", (json_int_t) l->pruned);
 
 	if (l->hops)
 		json_object_set_new(j, "hops", numbers_json(l->hops, (size_t) l->size * l->size));
 	return j;
-}
-
-static json_t *levels_json(const struct hierarchy *h)
-{
-	json_t *levels = json_array();
-
-	for (unsigned l = 0; h && l < h->nlevels; l++)
-		json_array_append_new(levels, level_json(&h->level[l]));
-	return levels;
 }
 
 /* Each host with its position on every level, and its switches, from the top. */
@@ -182,7 +168,11 @@ json_t *fabric_json(const struct fabric *f)
 	size_t i;
 
 	json_array_foreach(planes, i, plane) {
-		json_object_set_new(plane, "levels", levels_json(f->planes[i].levels));
+		json_t *levels = json_array();
+
+		for (unsigned l = 0; f->planes[i].levels && l < f->planes[i].levels->nlevels; l++)
+			json_array_append_new(levels, level_json(&f->planes[i].levels->level[l]));
+		json_object_set_new(plane, "levels", levels);
 		json_object_set_new(plane, "places", places_json(f->planes[i].levels));
 	}
 	if (j)
@@ -365,30 +355,26 @@ static int read_names(struct reading *r, const json_t *j, struct fabric_names *n
 	return 0;
 }
 
-static struct fabric *read_parts(const json_t *j, const char *name, struct err *e)
-{
-	struct reading r = { .name = name, .draft = draft_new(), .ends = json_object(), .err = e };
-	struct fabric_names *names = fabric_names_new();
-	struct fabric *f = NULL;
-
-	if (!r.draft || !r.ends || !names)
-		err_set(e, "%s: out of memory", name);
-	else if (read_list(&r, j, "switches", read_switch) == 0 && read_list(&r, j, "hosts", read_host) == 0 &&
-		 read_list(&r, j, "links", read_link) == 0 && read_names(&r, j, names) == 0)
-		f = draft_finish(r.draft, names, e);
-	fabric_names_free(names);
-	json_decref(r.ends);
-	draft_free(r.draft);
-	return f;
-}
-
 struct fabric *fabric_of_json(const json_t *j, const char *name, struct err *e)
 {
 	const json_t *text = json_object_get(j, "text");
 	struct hierarchy *h;
 
-	if (!json_is_string(text))
-		return read_parts(j, name, e);
+	if (!json_is_string(text)) {
+		struct reading r = { .name = name, .draft = draft_new(), .ends = json_object(), .err = e };
+		struct fabric_names *names = fabric_names_new();
+		struct fabric *f = NULL;
+
+		if (!r.draft || !r.ends || !names)
+			err_set(e, "%s: out of memory", name);
+		else if (read_list(&r, j, "switches", read_switch) == 0 && read_list(&r, j, "hosts", read_host) == 0 &&
+			 read_list(&r, j, "links", read_link) == 0 && read_names(&r, j, names) == 0)
+			f = draft_finish(r.draft, names, e);
+		fabric_names_free(names);
+		json_decref(r.ends);
+		draft_free(r.draft);
+		return f;
+	}
 	h = hierarchy_parse(json_string_value(text), json_string_length(text), name, e);
 	return h ? fabric_given(h, e) : NULL;
 }

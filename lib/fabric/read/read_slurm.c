@@ -684,26 +684,6 @@ static int read_rings(struct yaml *y, const yaml_node_t *ring)
 	return list ? items_each(y, list, add_ring, NULL) : -1;
 }
 
-static int read_topology(struct yaml *y, const yaml_node_t *topology)
-{
-	static const struct {
-		const char *key;
-		int (*read)(struct yaml *y, const yaml_node_t *of);
-	} kinds[] = {
-		{ "tree", yaml_tree }, { "block", yaml_blocks }, { "torus3d", read_toruses }, { "ring", read_rings },
-	};
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		const yaml_node_t *of = value_of(y, topology, kinds[i].key);
-
-		if (of)
-			return kinds[i].read(y, of);
-	}
-	if (value_of(y, topology, "flat"))
-		return wrong_at(y, topology, "topology/flat: it has no switches");
-	return wrong_at(y, topology, "expected a topology of tree, block, torus3d or ring");
-}
-
 /* YAML 1.1 has many spellings of true. */
 static bool is_true(const char *word)
 {
@@ -727,7 +707,22 @@ static int read_document(struct yaml *y)
 		if (is_true(scalar_text(value_of(y, topology, "cluster_default"))))
 			break;
 	}
-	return read_topology(y, first);
+	static const struct {
+		const char *key;
+		int (*read)(struct yaml *y, const yaml_node_t *of);
+	} kinds[] = {
+		{ "tree", yaml_tree }, { "block", yaml_blocks }, { "torus3d", read_toruses }, { "ring", read_rings },
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const yaml_node_t *of = value_of(y, first, kinds[i].key);
+
+		if (of)
+			return kinds[i].read(y, of);
+	}
+	if (value_of(y, first, "flat"))
+		return wrong_at(y, first, "topology/flat: it has no switches");
+	return wrong_at(y, first, "expected a topology of tree, block, torus3d or ring");
 }
 
 int read_yaml(struct lines *l, struct fabric_draft *m)

@@ -105,26 +105,6 @@ out:
 	return rc;
 }
 
-/* The name of a class of tier k: that of its only switch, else one derived from its position. */
-static void name_class(const struct tree *t, unsigned k, unsigned class, char *name, size_t size)
-{
-	unsigned joints = 0, nth = 0, last = 0, plane = t->net->fabric->nodes[t->net->node[0]].plane;
-
-	for (unsigned i = t->nleaves; i < t->n; i++)
-		if (t->reach[i] == k && t->class[k][t->rep[i]] == class) {
-			joints++;
-			last = t->of[i];
-		}
-	for (unsigned i = 0; i < class; i++)
-		nth += t->class[k][i] == i;
-	if (joints == 1 && !t->net->hosts[last])
-		snprintf(name, size, "%s", net_name(t->net, last));
-	else if (plane)
-		snprintf(name, size, "plane%u-tier%u-%u", plane, k, nth);
-	else
-		snprintf(name, size, "tier%u-%u", k, nth);
-}
-
 /* The groups, from the top: classes; at the bottom one for each leaf switch, and for each spine with hosts. */
 struct group_builder {
 	const struct tree *tree;
@@ -155,7 +135,22 @@ static int grow_classes(struct group_builder *g, unsigned k)
 
 		if (t->class[k][i] != i)
 			continue;
-		name_class(t, k, i, name, sizeof(name));
+		/* The name of a class of tier k: that of its only switch, else one derived from its position. */
+		unsigned joints = 0, nth = 0, last = 0, plane = t->net->fabric->nodes[t->net->node[0]].plane;
+
+		for (unsigned j = t->nleaves; j < t->n; j++)
+			if (t->reach[j] == k && t->class[k][t->rep[j]] == i) {
+				joints++;
+				last = t->of[j];
+			}
+		for (unsigned j = 0; j < i; j++)
+			nth += t->class[k][j] == j;
+		if (joints == 1 && !t->net->hosts[last])
+			snprintf(name, sizeof(name), "%s", net_name(t->net, last));
+		else if (plane)
+			snprintf(name, sizeof(name), "plane%u-tier%u-%u", plane, k, nth);
+		else
+			snprintf(name, sizeof(name), "tier%u-%u", k, nth);
 		if ((group = add_group(g, name, t->ntiers - k, above)) < 0)
 			return -1;
 		g->group[k][i] = group;

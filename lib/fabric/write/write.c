@@ -33,25 +33,6 @@ struct slurm_writer {
 	struct err *err;
 };
 
-static void hosts_count(struct slurm_writer *t, const struct fabric_hosts *c)
-{
-	const struct hierarchy *h = t->h;
-
-	for (unsigned i = 0; i < h->nhosts; i++) {
-		unsigned node = fabric_node(t->f, h->hosts[i].name, false);
-
-		t->mine[i] = node < t->f->nnodes && t->f->nodes[node].named && !t->written[node] &&
-			(!c || c->has(h->hosts[i].name, c->user));
-		if (t->mine[i])
-			t->written[node] = true;
-		t->inside[h->hosts[i].group] += t->mine[i];
-	}
-	for (unsigned g = h->ngroups; g-- > 1;) {
-		t->inside[h->groups[g].above] += t->inside[g];
-		t->branches[h->groups[g].above] += t->inside[g] > 0;
-	}
-}
-
 static bool is_bottom(const struct hierarchy *h, unsigned g)
 {
 	return h->groups[g].level + 1 == h->nlevels;
@@ -104,9 +85,22 @@ static int switch_write(struct slurm_writer *t, unsigned g)
 
 static int plane_write(struct slurm_writer *t, const struct fabric_hosts *c)
 {
+	const struct hierarchy *h = t->h;
 	int rc = 0;
 
-	hosts_count(t, c);
+	for (unsigned i = 0; i < h->nhosts; i++) {
+		unsigned node = fabric_node(t->f, h->hosts[i].name, false);
+
+		t->mine[i] = node < t->f->nnodes && t->f->nodes[node].named && !t->written[node] &&
+			(!c || c->has(h->hosts[i].name, c->user));
+		if (t->mine[i])
+			t->written[node] = true;
+		t->inside[h->hosts[i].group] += t->mine[i];
+	}
+	for (unsigned g = h->ngroups; g-- > 1;) {
+		t->inside[h->groups[g].above] += t->inside[g];
+		t->branches[h->groups[g].above] += t->inside[g] > 0;
+	}
 	for (unsigned level = t->h->nlevels; level-- > 0;)
 		for (unsigned g = 0; g < t->h->ngroups && rc == 0; g++)
 			if (t->h->groups[g].level == level && t->inside[g] && skip_lone(t, g) == g)
@@ -166,16 +160,6 @@ int fabric_write_slurm_yaml(const struct fabric *f, const struct fabric_hosts *c
 
 /* --- Scotch --- */
 
-/* The number of a host among the leaves of the padded tree. */
-static unsigned long long leaf_of(const struct hierarchy *h, const struct hierarchy_host *host)
-{
-	unsigned long long leaf = 0;
-
-	for (unsigned l = 0; l < h->nlevels; l++)
-		leaf = leaf * h->level[l].size + host->at[l];
-	return leaf;
-}
-
 int fabric_write_scotch(const struct hierarchy *h, struct buf *out, struct err *e)
 {
 	unsigned long long leaves = 1;
@@ -190,8 +174,14 @@ int fabric_write_scotch(const struct hierarchy *h, struct buf *out, struct err *
 	}
 	if (leaves != h->nhosts) {
 		buf_printf(out, "sub\n%u", h->nhosts);
-		for (unsigned i = 0; i < h->nhosts; i++)
-			buf_printf(out, " %llu", leaf_of(h, &h->hosts[i]));
+		for (unsigned i = 0; i < h->nhosts; i++) {
+			/* The number of a host among the leaves of the padded tree. */
+			unsigned long long leaf = 0;
+
+			for (unsigned l = 0; l < h->nlevels; l++)
+				leaf = leaf * h->level[l].size + h->hosts[i].at[l];
+			buf_printf(out, " %llu", leaf);
+		}
 		buf_puts(out, "\n");
 	}
 	buf_printf(out, "tleaf\n%u", h->nlevels);
@@ -219,13 +209,6 @@ static void put_name(struct buf *out, const char *name, bool in_table)
 			buf_add(out, c, 1);
 }
 
-static void put_host(struct buf *out, const char *name, const struct fabric_hosts *c)
-{
-	buf_puts(out, c && c->has(name, c->user) ? "<tr><td bgcolor=\"#f6a04d\">" : "<tr><td>");
-	put_name(out, name, true);
-	buf_puts(out, "</td></tr>\n");
-}
-
 /* A table: the switch, and each of its hosts in a line of its own, so that diff(1) shows which. */
 static void put_switch(const struct fabric *f, unsigned s, unsigned *link, const struct fabric_hosts *c,
 		       struct buf *out)
@@ -236,25 +219,14 @@ static void put_switch(const struct fabric *f, unsigned s, unsigned *link, const
 	put_name(out, f->nodes[s].name, true);
 	buf_puts(out, "</td></tr>\n");
 	for (; *link < f->nlinks && f->links[*link].a == s; ++*link)
-		if (f->links[*link].b >= f->nswitches)
-			put_host(out, f->nodes[f->links[*link].b].name, c);
+		if (f->links[*link].b >= f->nswitches) {
+			const char *name = f->nodes[f->links[*link].b].name;
+
+			buf_puts(out, c && c->has(name, c->user) ? "<tr><td bgcolor=\"#f6a04d\">" : "<tr><td>");
+			put_name(out, name, true);
+			buf_puts(out, "</td></tr>\n");
+		}
 	buf_puts(out, "</table>>]\n");
-}
-
-/* Without this, dot(1) orders the switches of a rank so that as few lines as possible cross. */
-static void put_rank(const struct fabric *f, unsigned plane, unsigned rank, struct buf *out)
-{
-	unsigned n = 0;
-
-	for (unsigned s = 0; s < f->nswitches; s++) {
-		if (f->nodes[s].plane != plane || f->nodes[s].rank != rank)
-			continue;
-		buf_puts(out, n++ ? " -- \"" : "{ rank=same; edge [style=invis]; \"");
-		put_name(out, f->nodes[s].name, false);
-		buf_puts(out, "\"");
-	}
-	if (n)
-		buf_puts(out, " }\n");
 }
 
 int fabric_write_dot(const struct fabric *f, const struct fabric_hosts *c, struct buf *out, struct err *e)
@@ -279,8 +251,20 @@ int fabric_write_dot(const struct fabric *f, const struct fabric_hosts *c, struc
 			buf_puts(out, "\" [shape=box, style=dashed]\n");
 		}
 	for (unsigned i = 0; i < f->nplanes && !graph; i++)
-		for (unsigned rank = 0; rank < ranks; rank++)
-			put_rank(f, i, rank, out);
+		for (unsigned rank = 0; rank < ranks; rank++) {
+			/* Without this, dot(1) orders the switches of a rank so that as few lines as possible cross. */
+			unsigned n = 0;
+
+			for (unsigned s = 0; s < f->nswitches; s++) {
+				if (f->nodes[s].plane != i || f->nodes[s].rank != rank)
+					continue;
+				buf_puts(out, n++ ? " -- \"" : "{ rank=same; edge [style=invis]; \"");
+				put_name(out, f->nodes[s].name, false);
+				buf_puts(out, "\"");
+			}
+			if (n)
+				buf_puts(out, " }\n");
+		}
 	for (unsigned i = 0; i < f->nlinks; i++) {
 		const struct fabric_link *l = &f->links[i];
 		bool down = f->nodes[l->a].rank >= f->nodes[l->b].rank;

@@ -364,30 +364,6 @@ static double change_sample(struct annealing *a)
 	return n ? sum / n : 0;
 }
 
-/* A move that is dearer by `more` is accepted with the probability exp(-more / temperature). */
-static void annealing_run(struct annealing *a, double warm, unsigned long long work)
-{
-	double change = change_sample(a), cost = 0, least = 0;	/* relative to the start */
-
-	for (unsigned i = 0; i < ANNEAL_STEPS && change > 0; i++) {
-		double warmth = change * warm * pow(ANNEAL_COLD / warm, (double) i / (ANNEAL_STEPS - 1));
-
-		while (a->state.work < work * (i + 1) / ANNEAL_STEPS) {
-			double limit = warmth * a->chances[draw_below(&a->chance, ANNEAL_CHANCES)];
-			struct move v = move_draw(a, limit);
-
-			if (v.change >= limit)
-				continue;
-			mapping_state_swap(&a->state, v.from, v.to);
-			cost += v.change;
-		}
-		if (cost >= least)
-			continue;
-		least = cost;
-		memcpy(a->best, a->state.at, a->state.m->ranks * sizeof(*a->best));
-	}
-}
-
 /*
  * Anneals with these cells, from a first temperature relative to the average change of a move, and maps anew inside
  * them if they are domains of a level of s that has levels below.
@@ -419,7 +395,26 @@ static int cells_anneal(const struct matrix *m, const struct slots *s, const str
 		a.chances[i] = -log(chance);
 		a.reach[i] = chance < there ? 0 : far < n ? far : n - 1;
 	}
-	annealing_run(&a, warm, work);
+	/* A move that is dearer by `more` is accepted with the probability exp(-more / temperature). */
+	double change = change_sample(&a), cost = 0, least = 0;	/* relative to the start */
+
+	for (unsigned i = 0; i < ANNEAL_STEPS && change > 0; i++) {
+		double warmth = change * warm * pow(ANNEAL_COLD / warm, (double) i / (ANNEAL_STEPS - 1));
+
+		while (a.state.work < work * (i + 1) / ANNEAL_STEPS) {
+			double limit = warmth * a.chances[draw_below(&a.chance, ANNEAL_CHANCES)];
+			struct move v = move_draw(&a, limit);
+
+			if (v.change >= limit)
+				continue;
+			mapping_state_swap(&a.state, v.from, v.to);
+			cost += v.change;
+		}
+		if (cost >= least)
+			continue;
+		least = cost;
+		memcpy(a.best, a.state.at, a.state.m->ranks * sizeof(*a.best));
+	}
 	rc = insides ? split_insides(m, s, cells - s->level, seed, a.best, e) : 0;
 	if (rc == 0 && slots_cost(m, s, a.best) < slots_cost(m, s, slot))
 		memcpy(slot, a.best, m->ranks * sizeof(*slot));

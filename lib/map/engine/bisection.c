@@ -109,20 +109,6 @@ static void change_sides(struct bisection *h, unsigned i)
 	h->work += h->m->row[i + 1] - h->m->row[i];
 }
 
-/* Moves the rank and locks it. */
-static double rank_move(struct bisection *h, unsigned i)
-{
-	double gain = h->gain[i];
-
-	h->locked[i] = true;
-	gain_enter(h, i);
-	change_sides(h, i);
-	for (size_t a = h->m->row[i]; a < h->m->row[i + 1]; a++)
-		gain_enter(h, h->m->adj[a]);
-	h->work += WORK_GATHER * (h->m->row[i + 1] - h->m->row[i]) + h->n / 16 + 1 + WORK_VALUE;
-	return gain;
-}
-
 double bisection_exchange(struct bisection *h)
 {
 	unsigned pairs = pairs_begin(h), done = 0, keep = 0;
@@ -131,7 +117,16 @@ double bisection_exchange(struct bisection *h)
 	for (; done < keep + CUT_IDLE && done < pairs; done++) {
 		for (unsigned half = 0; half < 2; half++) {
 			h->swapped[2 * done + half] = best_gain(h, half);
-			sum += rank_move(h, h->swapped[2 * done + half]);
+			/* Moves the rank and locks it. */
+			unsigned i = h->swapped[2 * done + half];
+
+			sum += h->gain[i];
+			h->locked[i] = true;
+			gain_enter(h, i);
+			change_sides(h, i);
+			for (size_t a = h->m->row[i]; a < h->m->row[i + 1]; a++)
+				gain_enter(h, h->m->adj[a]);
+			h->work += WORK_GATHER * (h->m->row[i + 1] - h->m->row[i]) + h->n / 16 + 1 + WORK_VALUE;
 		}
 		if (sum <= most + h->grain)
 			continue;

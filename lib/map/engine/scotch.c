@@ -148,25 +148,6 @@ struct arcs {
 	SCOTCH_Num n, vertices, *row, *adj, *weight;
 };
 
-static void arcs_fill(struct arcs *a, const struct matrix *m, const struct matrix_ranks *some, double sum)
-{
-	a->vertices = some->n;
-	for (unsigned v = 0; v < some->n; v++) {
-		unsigned r = some->rank[v];
-
-		a->row[v] = a->n;
-		for (size_t i = m->row[r]; i < m->row[r + 1]; i++) {
-			SCOTCH_Num weight = m->weight[i] / sum * WEIGHT_SUM;
-
-			if (!weight || some->local[m->adj[i]] >= some->n)
-				continue;
-			a->adj[a->n] = some->local[m->adj[i]];
-			a->weight[a->n++] = weight;
-		}
-	}
-	a->row[some->n] = a->n;
-}
-
 static int arcs_init(struct arcs *a, const struct matrix *m, const struct matrix_ranks *some)
 {
 	size_t all = 0;
@@ -183,7 +164,21 @@ static int arcs_init(struct arcs *a, const struct matrix *m, const struct matrix
 	a->weight = malloc((all + 1) * sizeof(*a->weight));
 	if (!a->row || !a->adj || !a->weight)
 		return -1;
-	arcs_fill(a, m, some, sum);
+	a->vertices = some->n;
+	for (unsigned v = 0; v < some->n; v++) {
+		unsigned r = some->rank[v];
+
+		a->row[v] = a->n;
+		for (size_t i = m->row[r]; i < m->row[r + 1]; i++) {
+			SCOTCH_Num weight = m->weight[i] / sum * WEIGHT_SUM;
+
+			if (!weight || some->local[m->adj[i]] >= some->n)
+				continue;
+			a->adj[a->n] = some->local[m->adj[i]];
+			a->weight[a->n++] = weight;
+		}
+	}
+	a->row[some->n] = a->n;
 	return 0;
 }
 

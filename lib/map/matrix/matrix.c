@@ -32,18 +32,6 @@ static void entries_deal(const struct matrix_entry *from, struct matrix_entry *t
 		to[first[by_a ? from[i].a : from[i].b]++] = from[i];
 }
 
-static void entries_merge(struct matrix_entries *f)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < f->n; i++)
-		if (n && f->entry[n - 1].a == f->entry[i].a && f->entry[n - 1].b == f->entry[i].b)
-			f->entry[n - 1].weight += f->entry[i].weight;
-		else
-			f->entry[n++] = f->entry[i];
-	f->n = n;
-}
-
 int matrix_entries_sort(struct matrix_entries *f, unsigned ranks)
 {
 	struct matrix_entry *other = malloc(f->n * sizeof(*other));
@@ -52,7 +40,14 @@ int matrix_entries_sort(struct matrix_entries *f, unsigned ranks)
 	if (other && first) {
 		entries_deal(f->entry, other, f->n, first, ranks, false);
 		entries_deal(other, f->entry, f->n, first, ranks, true);
-		entries_merge(f);
+		size_t n = 0;
+
+		for (size_t i = 0; i < f->n; i++)
+			if (n && f->entry[n - 1].a == f->entry[i].a && f->entry[n - 1].b == f->entry[i].b)
+				f->entry[n - 1].weight += f->entry[i].weight;
+			else
+				f->entry[n++] = f->entry[i];
+		f->n = n;
 	}
 	free(other);
 	free(first);
@@ -192,27 +187,23 @@ static void number_write(struct buf *out, double v)
 		buf_printf(out, "%.*g", EXACT, v);
 }
 
-static void dense_row(const struct matrix *m, unsigned r, struct buf *out)
-{
-	size_t i = m->row[r];
-
-	for (unsigned c = 0; c < m->ranks; c++) {
-		if (c)
-			buf_puts(out, " ");
-		if (i < m->row[r + 1] && m->adj[i] == c)
-			number_write(out, m->weight[i++] / 2);
-		else
-			buf_puts(out, "0");
-	}
-	buf_puts(out, "\n");
-}
-
 /* Half in each direction: readers add both. */
 static void dense_write(const struct matrix *m, struct buf *out, double *scale)
 {
 	*scale = 1;
-	for (unsigned r = 0; r < m->ranks && !out->failed; r++)
-		dense_row(m, r, out);
+	for (unsigned r = 0; r < m->ranks && !out->failed; r++) {
+		size_t i = m->row[r];
+
+		for (unsigned c = 0; c < m->ranks; c++) {
+			if (c)
+				buf_puts(out, " ");
+			if (i < m->row[r + 1] && m->adj[i] == c)
+				number_write(out, m->weight[i++] / 2);
+			else
+				buf_puts(out, "0");
+		}
+		buf_puts(out, "\n");
+	}
 }
 
 static void market_write(const struct matrix *m, struct buf *out, double *scale)

@@ -266,21 +266,6 @@ static int market_entry_read(struct matrix_scan *s, const struct market *k)
 	return pair_add(s, a - 1, b - 1, k->times * weight);
 }
 
-static int market_read(struct matrix_scan *s)
-{
-	struct market k = {0};
-	unsigned entries;
-
-	if (market_banner_read(s, &k) || market_sizes_read(s, &entries))
-		return -1;
-	for (; entries; entries--)
-		if (!line_seek_past(s, "%"))
-			return scan_wrong(s, "fewer entries than the header says");
-		else if (market_entry_read(s, &k))
-			return -1;
-	return line_seek_past(s, "%") ? scan_wrong(s, "more entries than the header says") : 0;
-}
-
 /* --- Scotch's graphs --- */
 
 static const char no_such_flags[] = "the flags must be 000, 001, 010 or 011 (no vertex labels)";
@@ -464,8 +449,19 @@ static int scan_any(struct matrix_scan *s)
 	if (!strncmp(s->at, "\xef\xbb\xbf", 3))	/* byte order mark of UTF-8 */
 		s->at += 3;
 	line_seek(s);
-	if (market_looks(s))
-		return market_read(s);
+	if (market_looks(s)) {
+		struct market k = {0};
+		unsigned entries;
+
+		if (market_banner_read(s, &k) || market_sizes_read(s, &entries))
+			return -1;
+		for (; entries; entries--)
+			if (!line_seek_past(s, "%"))
+				return scan_wrong(s, "fewer entries than the header says");
+			else if (market_entry_read(s, &k))
+				return -1;
+		return line_seek_past(s, "%") ? scan_wrong(s, "more entries than the header says") : 0;
+	}
 	if (!line_seek_past(s, "#%"))
 		return 0;
 	if (prof_looks(s))
@@ -531,13 +527,6 @@ static int merge_when_many(struct sum *sum)
 	return 0;
 }
 
-/* Drops the files before file i. */
-static void forget_files(struct matrix_files *f, size_t i)
-{
-	if (f->used)
-		memset(f->used, 0, i * sizeof(*f->used));
-}
-
 /* The file's entries begin at `first`. Entries of smaller runs are dropped. Returns 1: the file counts. */
 static int runs_differ(struct sum *sum, struct matrix_files *f, size_t i, const struct matrix_scan *s, size_t first)
 {
@@ -550,7 +539,9 @@ static int runs_differ(struct sum *sum, struct matrix_files *f, size_t i, const 
 	}
 	sum->found.n -= first;
 	memmove(sum->found.entry, sum->found.entry + first, sum->found.n * sizeof(*sum->found.entry));
-	forget_files(f, i);
+	/* Drops the files before file i. */
+	if (f->used)
+		memset(f->used, 0, i * sizeof(*f->used));
 	sum->ranks = s->ranks;
 	sum->sure = s->name;
 	return 1;

@@ -74,39 +74,6 @@ static unsigned levels_find(struct linkage *l)
 	return levels;
 }
 
-/* Two are in different groups of a level as long as they are joined there or farther out. */
-static void groups_fill(const struct linkage *l, struct numa_tree *t)
-{
-	for (unsigned k = 0; k < t->levels; k++) {
-		unsigned *group = &t->group[k * l->n];
-
-		for (unsigned i = 0; i < l->n; i++)
-			group[i] = i;
-		for (unsigned j = 0; j < l->n - 1 && l->level[j] + 1 < t->levels - k; j++)
-			for (unsigned i = 0; i < l->n; i++)
-				if (group[i] == l->joins[j].b)
-					group[i] = l->joins[j].a;
-	}
-}
-
-/* The average of the pairs that a level separates. */
-static void costs_fill(const double *cost, struct numa_tree *t)
-{
-	unsigned pairs[NUMA_TREE_LEVELS] = {0};
-
-	for (unsigned a = 0; a < t->numas; a++)
-		for (unsigned b = 0; b < a; b++) {
-			unsigned k = 0;
-
-			while (t->group[k * t->numas + a] == t->group[k * t->numas + b])
-				k++;
-			t->cost[k] += cost[a * t->numas + b];
-			pairs[k]++;
-		}
-	for (unsigned k = 0; k < t->levels; k++)
-		t->cost[k] /= pairs[k];
-}
-
 int numa_tree_make(const double *cost, unsigned n, struct numa_tree *out, struct err *e)
 {
 	struct linkage l = { .n = n };
@@ -131,8 +98,31 @@ int numa_tree_make(const double *cost, unsigned n, struct numa_tree *out, struct
 	for (unsigned i = 0; i < n - 1; i++)
 		join_groups(&l, l.joins[i] = nearest(&l));
 	t.levels = levels_find(&l);
-	groups_fill(&l, &t);
-	costs_fill(cost, &t);
+	/* Two are in different groups of a level as long as they are joined there or farther out. */
+	for (unsigned k = 0; k < t.levels; k++) {
+		unsigned *group = &t.group[k * l.n];
+
+		for (unsigned i = 0; i < l.n; i++)
+			group[i] = i;
+		for (unsigned j = 0; j < l.n - 1 && l.level[j] + 1 < t.levels - k; j++)
+			for (unsigned i = 0; i < l.n; i++)
+				if (group[i] == l.joins[j].b)
+					group[i] = l.joins[j].a;
+	}
+	/* The average of the pairs that a level separates. */
+	unsigned pairs[NUMA_TREE_LEVELS] = {0};
+
+	for (unsigned a = 0; a < t.numas; a++)
+		for (unsigned b = 0; b < a; b++) {
+			unsigned k = 0;
+
+			while (t.group[k * t.numas + a] == t.group[k * t.numas + b])
+				k++;
+			t.cost[k] += cost[a * t.numas + b];
+			pairs[k]++;
+		}
+	for (unsigned k = 0; k < t.levels; k++)
+		t.cost[k] /= pairs[k];
 	*out = t;
 	t.group = NULL;
 	rc = 0;

@@ -280,26 +280,6 @@ static void core_path(const struct node *n, unsigned core, unsigned *path)
 	}
 }
 
-/* Below the domains that hold all its cores a place has numbers of its own. */
-static void path_fill(const struct node *n, struct place *place, const unsigned *core, unsigned cores)
-{
-	unsigned *path = place->path + n->levels, other[NODE_PATH];
-
-	if (n->above)
-		memcpy(place->path, n->above, n->levels * sizeof(*path));
-	core_path(n, core[0], path);
-	for (unsigned i = 1; i < cores; i++) {
-		unsigned l = 0;
-
-		core_path(n, core[i], other);
-		while (l < NODE_PATH && path[l] == other[l])
-			l++;
-		for (; l < NODE_PATH; l++)
-			path[l] = n->shape->ndomains + place->id;
-	}
-	path[0] = n->host;
-}
-
 static unsigned core_cpus(const struct node *n, unsigned core)
 {
 	return n->threads ? n->threads : n->shape->threads[core];
@@ -315,7 +295,22 @@ static void place_make(const struct node *n, struct places *p, const unsigned *c
 		p->core[p->nleaves] = core[i];
 	}
 	place->leaves = cores;
-	path_fill(n, place, core, cores);
+	/* Below the domains that hold all its cores a place has numbers of its own. */
+	unsigned *path = place->path + n->levels, other[NODE_PATH];
+
+	if (n->above)
+		memcpy(place->path, n->above, n->levels * sizeof(*path));
+	core_path(n, core[0], path);
+	for (unsigned i = 1; i < cores; i++) {
+		unsigned l = 0;
+
+		core_path(n, core[i], other);
+		while (l < NODE_PATH && path[l] == other[l])
+			l++;
+		for (; l < NODE_PATH; l++)
+			path[l] = n->shape->ndomains + place->id;
+	}
+	path[0] = n->host;
 }
 
 /*
@@ -344,21 +339,6 @@ static void domain_fill(struct node *n, struct places *p, int domain)
 	n->nleft[d->parent] += count - from;
 }
 
-/* A domain after all domains in it, which in preorder is when the first one outside it comes. */
-static void node_fill(struct node *n, struct places *p)
-{
-	const struct shape_domain *all = n->shape->domains;
-	int around = -1;
-
-	for (size_t d = 0; d < n->shape->ndomains; d++) {
-		for (; around != all[d].parent; around = all[around].parent)
-			domain_fill(n, p, around);
-		around = d;
-	}
-	for (; around >= 0; around = all[around].parent)
-		domain_fill(n, p, around);
-}
-
 static int path_order(const void *x, const void *y)
 {
 	const struct place *a = x, *b = y;
@@ -367,14 +347,6 @@ static int path_order(const void *x, const void *y)
 		if (a->path[l] != b->path[l])
 			return a->path[l] < b->path[l] ? -1 : 1;
 	return (a->id > b->id) - (a->id < b->id);
-}
-
-/* Places across a boundary come after the others, so that the places of one domain are contiguous. */
-static void places_order(struct places *p, unsigned first)
-{
-	qsort(p->place + first, p->nplaces - first, sizeof(*p->place), path_order);
-	for (unsigned i = first; i < p->nplaces; i++)
-		p->place[i].id = i;
 }
 
 static int not_there(const struct places *p, const char *host, struct err *e)
@@ -446,15 +418,6 @@ static int node_init(struct node *n, const struct places *p, const char *host, c
 	return rc;
 }
 
-static void node_free(struct node *n)
-{
-	free(n->left);
-	free(n->nleft);
-	free(n->leaf_of);
-	free(n->domain_of);
-	free(n->numa_of);
-}
-
 int places_add(struct places *p, const char *host, const struct shape *shape, const char *cores, unsigned cpus,
 	       struct err *e)
 {
@@ -477,14 +440,31 @@ int places_add(struct places *p, const char *host, const struct shape *shape, co
 		goto out;
 	}
 	n.kind = found;
-	node_fill(&n, p);
-	places_order(p, nplaces);
+	/* A domain after all domains in it, which in preorder is when the first one outside it comes. */
+	const struct shape_domain *all = n.shape->domains;
+	int around = -1;
+
+	for (size_t d = 0; d < n.shape->ndomains; d++) {
+		for (; around != all[d].parent; around = all[around].parent)
+			domain_fill(&n, p, around);
+		around = d;
+	}
+	for (; around >= 0; around = all[around].parent)
+		domain_fill(&n, p, around);
+	/* Places across a boundary come after the others, so that the places of one domain are contiguous. */
+	qsort(p->place + nplaces, p->nplaces - nplaces, sizeof(*p->place), path_order);
+	for (unsigned i = nplaces; i < p->nplaces; i++)
+		p->place[i].id = i;
 	if (p->nplaces > nplaces)
 		rc = 0;
 	else
 		err_set(e, "%s: the job's cores on this node have fewer than the %u CPUs of a task", host, cpus);
 out:
-	node_free(&n);
+	free(n.left);
+	free(n.nleft);
+	free(n.leaf_of);
+	free(n.domain_of);
+	free(n.numa_of);
 	if (rc)
 		places_host_drop(p, nplaces, nleaves);
 	return rc;

@@ -178,19 +178,6 @@ static int srun_file(const struct writer *w, struct err *e)
 	return 0;
 }
 
-/* "0-2+5" */
-static void leaf_ranges_write(const struct writer *w, unsigned rank, struct buf *out)
-{
-	const struct place *place = place_of(w, rank);
-	const unsigned *leaf = &w->places->leaf[place->leaf];
-
-	for (unsigned i = 0, last; i < place->leaves; i = last + 1) {
-		for (last = i; last + 1 < place->leaves && leaf[last + 1] == leaf[last] + 1; )
-			last++;
-		buf_printf(out, last > i ? "%s%u-%u" : "%s%u", i ? "+" : "", leaf[i], leaf[last]);
-	}
-}
-
 /* "cn1:0,2-3+5/cn2:1": contains no character that is special to a shell. */
 static int places_put_words(const struct writer *w, struct buf *out, struct err *e)
 {
@@ -205,7 +192,15 @@ static int places_put_words(const struct writer *w, struct buf *out, struct err 
 		buf_printf(out, "%s%s", between, w->places->hosts[h]);
 		for (unsigned i = l.first[h]; i < l.first[h + 1]; i++) {
 			buf_puts(out, i > l.first[h] ? "," : ":");
-			leaf_ranges_write(w, l.rank[i], out);
+			/* "0-2+5" */
+			const struct place *place = place_of(w, l.rank[i]);
+			const unsigned *leaf = &w->places->leaf[place->leaf];
+
+			for (unsigned j = 0, last; j < place->leaves; j = last + 1) {
+				for (last = j; last + 1 < place->leaves && leaf[last + 1] == leaf[last] + 1; )
+					last++;
+				buf_printf(out, last > j ? "%s%u-%u" : "%s%u", j ? "+" : "", leaf[j], leaf[last]);
+			}
 		}
 		between = "/";
 	}
@@ -382,15 +377,6 @@ static int mvapich_env(const struct writer *w, struct err *e)
 
 /* --- any --- */
 
-static void leaves_write(const struct writer *w, unsigned rank)
-{
-	const struct place *place = place_of(w, rank);
-
-	for (unsigned i = 0; i < place->leaves; i++)
-		buf_printf(w->out, "%s%u", i ? "," : "", w->places->leaf[place->leaf + i]);
-	buf_puts(w->out, "\n");
-}
-
 typedef int part_fn(const struct writer *w, struct err *e);
 
 /* The file: a line for each rank, or what `file` writes. The environment: the path, then what `env` writes. */
@@ -482,7 +468,11 @@ int rankfile_write(const char *format, const struct places *p, const struct mapp
 		if (f->rank)
 			buf_printf(out, "%s%u", f->rank, r);
 		buf_printf(out, "%s%s%s", f->host, host_of(&w, r), f->slot);
-		leaves_write(&w, r);
+		const struct place *place = place_of(&w, r);
+
+		for (unsigned i = 0; i < place->leaves; i++)
+			buf_printf(w.out, "%s%u", i ? "," : "", w.places->leaf[place->leaf + i]);
+		buf_puts(w.out, "\n");
 	}
 	return part_end(&w, f, before, f->file ? f->file(&w, e) : 0, e);
 }
