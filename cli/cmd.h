@@ -46,6 +46,7 @@ int cmd_trace(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_advise(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_memory(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_move(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_bind(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_bench(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_enable(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_disable(struct cmd *c, int argc, char **argv, struct err *e);

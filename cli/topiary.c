@@ -33,6 +33,7 @@ static const struct command {
 	{ "fabric", "Show, draw, convert, import or compare a network fabric", cmd_fabric },
 	{ "map", "Map a job's ranks to its cores and write a rank file", cmd_map },
 	{ "why", "Explain why a job has its cores, or why it waits", cmd_why },
+	{ "bind", "Run a rank of torchrun, Ray or mpirun near its GPU, memory and NIC", cmd_bind },
 	{ "replay", "Replay past jobs under other policies, offline", cmd_replay },
 	{ "record", "Record what a command does on each PU, by level of the hardware", cmd_record },
 	{ "top", "Show what a command or process does on the hardware tree, live", cmd_top },

@@ -127,6 +127,32 @@ static void node_gpus_free(struct node_gpus *g)
 	free(g->card);
 }
 
+const char *const gpu_variables[] = {
+	"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "GPU_DEVICE_ORDINAL", NULL,
+};
+
+int gpu_all(hwloc_topology_t node, char *out, size_t size)
+{
+	struct node_gpus g;
+	size_t at = 0;
+	int last = -1;
+
+	*out = '\0';
+	node_gpus_find(node, &g);
+	for (size_t round = 0; round < g.n && at < size; round++) {
+		int next = INT_MAX;
+
+		for (size_t i = 0; i < g.n; i++)
+			next = g.card[i].number > last && g.card[i].number < next ? g.card[i].number : next;
+		if (next == INT_MAX)
+			break;
+		at += snprintf(out + at, size - at, "%s%d", at ? "," : "", next);
+		last = next;
+	}
+	node_gpus_free(&g);
+	return at < size ? 0 : -1;
+}
+
 /* The PCI function, or the OS device that has the UUID; NULL: it is not in the topology, or its number not known. */
 static hwloc_obj_t find_gpu(hwloc_topology_t node, const char *id)
 {

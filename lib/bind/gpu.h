@@ -18,6 +18,15 @@
 
 #define GPU_LIST_SIZE 4096u	/* 64 UUIDs of MIG instances */
 
+/*
+ * The variables in which Slurm has a task's GPUs, of each maker (Slurm's src/plugins/gres/common/gres_common.c), and
+ * NULL. The first that is set has them all.
+ */
+extern const char *const gpu_variables[];
+
+/* All GPUs of the node whose numbers are known, in order; "" for none. 0, or -1: out is too small. */
+int gpu_all(hwloc_topology_t node, char *out, size_t size);
+
 /* The number of ids in a list, at most GPU_MATCH_GPUS; 0 for NULL. */
 unsigned gpu_count(const char *list);
 

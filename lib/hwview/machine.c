@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,4 +142,27 @@ unsigned char *machine_select(hwloc_topology_t topology, const char *cores, unsi
 	}
 	*count = n;
 	return wanted;
+}
+
+enum { MAX_CPUS = 65536, WORDS = MAX_CPUS / (sizeof(long) * CHAR_BIT) };
+
+int machine_bound(pid_t pid, hwloc_bitmap_t out, struct err *e)
+{
+	unsigned long words[WORDS] = {0};
+	unsigned n = WORDS;
+
+	if (sched_getaffinity(pid, sizeof(words), (cpu_set_t *) words))
+		return err_set(e, "CPU affinity: %s", strerror(errno));
+	while (n && !words[n - 1])
+		n--;
+	return hwloc_bitmap_from_ulongs(out, n, words) ? err_set(e, "out of memory") : 0;
+}
+
+int machine_bind(hwloc_const_bitmap_t cpus, struct err *e)
+{
+	unsigned long words[WORDS] = {0};
+
+	if (hwloc_bitmap_to_ulongs(cpus, WORDS, words) || sched_setaffinity(0, sizeof(words), (cpu_set_t *) words))
+		return err_set(e, "CPU affinity: %s", strerror(errno));
+	return 0;
 }

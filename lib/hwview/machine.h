@@ -39,4 +39,12 @@ hwloc_bitmap_t machine_cpus(const char *state, struct err *e);
 /* One byte for each core, 1 for those in the list; *count is the number of cores. malloc'ed; NULL on error. */
 unsigned char *machine_select(hwloc_topology_t topology, const char *cores, unsigned *count, struct err *e);
 
+/*
+ * The CPUs that a process, 0 for this one, may run on (sched_getaffinity(2)), by OS index, and binding this one.
+ * hwloc's own calls need a topology that is marked as this system's. Called by spank_plugin/task and cli/place/bind.c.
+ * 0, or -1 with an error.
+ */
+int machine_bound(pid_t pid, hwloc_bitmap_t out, struct err *e);
+int machine_bind(hwloc_const_bitmap_t cpus, struct err *e);
+
 #endif

@@ -206,15 +206,19 @@ int step_adopt_node(hwloc_topology_t *out, struct err *e)
 	return image_adopt_alone(path, out, e);
 }
 
-/* The nearest network device, or a GPU that is far, may be outside the step's cores. */
-static void add_node_topology(void)
+/*
+ * The nearest network device, or a GPU that is far, may be outside the step's cores. topiary bind needs it wherever
+ * there are GPUs.
+ */
+static void add_node_topology(spank_t sp)
 {
-	bool is_local;
+	bool is_local, has_gpus = task_env_has(sp, "SLURM_STEP_GPUS") || task_env_has(sp, "SLURM_JOB_GPUS");
 	struct err e;
 	int dir;
 
-	if (!options.bind.mems && ((!options.bind.nic && !options.bind.report && !options.monitor.hz &&
-				    options.bind.place != PLACE_GPU) || step.launcher))
+	if (!options.bind.mems && !has_gpus &&
+	    ((!options.bind.nic && !options.bind.report && !options.monitor.hz && options.bind.place != PLACE_GPU) ||
+	     step.launcher))
 		return;
 	dir = run_dir_sub(step.dir, STEP_NODE_DIR, &e);
 	step.has_node = dir >= 0 &&
@@ -316,7 +320,7 @@ static int prepare(spank_t sp, int argc, char **argv, struct err *e)
 	snprintf(step.path, sizeof(step.path), "%s/%s", step.settings.run_dir, step.name);
 	if (topology_write(step.settings.topology_file, cores, step.root, step.dir, &step.is_local, e))
 		return -1;
-	add_node_topology();
+	add_node_topology(sp);
 	if (has_user_dir()) {
 		if ((fd = run_dir_sub(step.dir, STEP_USER_DIR, e)) < 0)
 			return err_within(e, "%s", step.path);
@@ -386,7 +390,8 @@ int step_warn_unused_options(spank_t sp, int argc, char **argv)
 	options_list_per_task(&list);
 	if (list.len && !list.failed)
 		slurm_spank_log("topiary: job %u: not applied: %s; they apply to tasks that srun starts, and the job "
-				"had none (on one node mpirun starts ranks without srun)", step.job, list.data);
+				"had none; what mpirun or torchrun starts is placed by: mpirun ... topiary bind "
+				"PROGRAM", step.job, list.data);
 	buf_free(&list);
 	return 0;
 }

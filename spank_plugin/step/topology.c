@@ -29,29 +29,6 @@
 #include "hwxml/canon.h"
 #include "run_dir.h"
 
-enum { MAX_CPUS = 65536, WORDS = MAX_CPUS / (sizeof(long) * CHAR_BIT) };
-
-int affinity_get(hwloc_bitmap_t out, struct err *e)
-{
-	unsigned long words[WORDS] = {0};
-	unsigned n = WORDS;
-
-	if (sched_getaffinity(0, sizeof(words), (cpu_set_t *) words))
-		return err_set(e, "CPU affinity: %s", strerror(errno));
-	while (n && !words[n - 1])
-		n--;
-	return hwloc_bitmap_from_ulongs(out, n, words) ? err_set(e, "out of memory") : 0;
-}
-
-int affinity_set(hwloc_const_bitmap_t cpus, struct err *e)
-{
-	unsigned long words[WORDS] = {0};
-
-	if (hwloc_bitmap_to_ulongs(cpus, WORDS, words) || sched_setaffinity(0, sizeof(words), (cpu_set_t *) words))
-		return err_set(e, "CPU affinity: %s", strerror(errno));
-	return 0;
-}
-
 /* --- the node's export --- */
 
 /*
@@ -96,7 +73,7 @@ static int export_cpus_read(struct export_cpus *out, struct err *e)
 	if (!own)
 		err_set(e, "out of memory");
 	else if ((out->present = machine_cpus("present", e)) && (out->online = machine_cpus("online", e)) &&
-		 !affinity_get(own, e))
+		 !machine_bound(0, own, e))
 		rc = hwloc_bitmap_or(out->online, out->online, own) ||
 		     hwloc_bitmap_or(out->present, out->present, out->online) ? err_set(e, "out of memory") : 0;
 	hwloc_bitmap_free(own);

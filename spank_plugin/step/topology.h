@@ -17,11 +17,4 @@
  */
 int topology_write(const char *file, const char *cores, int root, int dir, bool *is_local, struct err *e);
 
-/*
- * The CPUs that this process may run on (sched_setaffinity(2)), by OS index. hwloc's own calls need a topology that is
- * marked as this system's. For task/, too. 0, or -1 with an error.
- */
-int affinity_get(hwloc_bitmap_t out, struct err *e);
-int affinity_set(hwloc_const_bitmap_t cpus, struct err *e);
-
 #endif

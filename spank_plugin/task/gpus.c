@@ -22,14 +22,6 @@ enum { MAX_TASKS = 65536, POLL_NS = 100000 };
 /* The user's own numbers count within those of ROCR_VISIBLE_DEVICES: that is not narrowed then. */
 #define OWN_NUMBERS "HIP_VISIBLE_DEVICES"
 
-/*
- * The variables in which Slurm has a task's GPUs, of each maker (Slurm's src/plugins/gres/common/gres_common.c). The
- * first that is set has them all.
- */
-static const char *const variables[] = {
-	"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "GPU_DEVICE_ORDINAL", NULL,
-};
-
 static char step_gpus[GPU_LIST_SIZE], step_visible[GPU_LIST_SIZE];
 
 static void read_variable(spank_t sp, const char *name, char *out, size_t size)
@@ -42,7 +34,7 @@ static void read_variable(spank_t sp, const char *name, char *out, size_t size)
 static void read_visible(spank_t sp, char *out, size_t size)
 {
 	*out = '\0';
-	for (const char *const *name = variables; !*out && *name; name++)
+	for (const char *const *name = gpu_variables; !*out && *name; name++)
 		read_variable(sp, *name, out, size);
 }
 
@@ -161,7 +153,7 @@ static void narrow_variables(const struct task *t, const struct step_gpus *s)
 
 	if (s->fixed || task_env_has(t->sp, OWN_NUMBERS))
 		return;
-	for (const char *const *name = variables; *name; name++)
+	for (const char *const *name = gpu_variables; *name; name++)
 		if (!spank_getenv(t->sp, *name, list, sizeof(list)) && gpu_count(list) == s->n &&
 		    !gpu_subset(list, s->gpus[t->local], mine, sizeof(mine)))
 			spank_setenv(t->sp, *name, mine, 1);

@@ -77,13 +77,13 @@ int task_masks_from_slurm(struct task *t, struct err *e)
 		if (!strncmp(type, bind_types[i].type, strlen(bind_types[i].type)))
 			k = &bind_types[i];
 	if (list && k && !spank_getenv(t->sp, "SLURM_CPU_BIND_LIST", list, MAX_LIST) && !read_list(k, list, t) && now &&
-	    !affinity_get(now, NULL) && hwloc_bitmap_isequal(now, t->masks[t->local]))
+	    !machine_bound(0, now, NULL) && hwloc_bitmap_isequal(now, t->masks[t->local]))
 		rc = 0;
 	free(list);
 	hwloc_bitmap_free(now);
 	if (rc) {
 		/* Nothing is known of the other tasks: assume that they may run wherever this one may. */
-		if (affinity_get(t->masks[0], e))
+		if (machine_bound(0, t->masks[0], e))
 			return -1;
 		for (unsigned i = 1; i < t->nlocal; i++)
 			if (hwloc_bitmap_copy(t->masks[i], t->masks[0]))

@@ -269,7 +269,7 @@ int report_task(const struct task *t, struct err *e)
 	if (!cells || !s.cpus)
 		err_set(e, "out of memory");
 	else
-		rc = affinity_get(s.cpus, e);
+		rc = machine_bound(0, s.cpus, e);
 	for (size_t i = 0; !rc && i < ALL_COLUMNS; i++)
 		columns[i].format(&s, cells[i]);
 	if (!rc && task_lines_are_open()) {

@@ -110,8 +110,8 @@ static int bind_cpus(struct task *t, struct err *e)
 
 	if (!t->rebind)
 		return 0;
-	t->rebind = !affinity_set(own, e);
-	return affinity_get(own, t->rebind ? e : NULL) || !t->rebind ? -1 : 0;
+	t->rebind = !machine_bind(own, e);
+	return machine_bound(0, own, t->rebind ? e : NULL) || !t->rebind ? -1 : 0;
 }
 
 static int bind_memory(struct task *t, struct err *e)
@@ -212,7 +212,7 @@ static int export_nics(struct task *t, hwloc_topology_t node, struct buf *names,
 	r.beside = beside = t->gpus ? nics_beside_gpus(node, &devices, t->gpus, t->which_gpus, t->nlocal) : NULL;
 	rc = nics_export(&r, &t->vars, names, e);
 	/* As the report has its CPUs: of a task that nothing binds the mask is no more than the step's. */
-	if (names->len && now && !affinity_get(now, NULL))
+	if (names->len && now && !machine_bound(0, now, NULL))
 		nics_describe(node, &devices, names->data, now, t->nic, sizeof(t->nic));
 	hwloc_bitmap_free(now);
 	free(beside);

@@ -93,6 +93,18 @@ def test_a_task_with_all_gpus(cluster):
 
 
 @ONE_MAKER
+def test_ranks_of_another_launcher_are_placed_as_those_of_srun(cluster):
+    """topiary bind in a task that starts ranks, as torchrun does, with the step's own topology."""
+    found, _ = tasks(cluster, "cn3", 3, "-n3", "--topo-tasks=auto")
+    each = "export LOCAL_WORLD_SIZE=3; for i in 0 1 2; do LOCAL_RANK=$i topiary bind --topo-report true; done"
+    done = cluster.command(["salloc", "-Q", "-w", "cn3", "--exclusive", "--gres=gpu:3", "srun", "-Q", "-n1", "sh", "-c",
+                            each], user="nobody")
+    ranks = re.findall(r"rank (\d) of 3 on this node: CPUs (\S+), memory local, GPU (\d) near", done.stderr)
+    assert [(rank, expand(cpus), gpu) for rank, cpus, gpu in ranks] == [
+        (str(rank), expand(found[rank][2]["cpus_os"]), found[rank][0]) for rank in range(3)], done.stderr
+
+
+@ONE_MAKER
 def test_report_says_which_cores_a_gpu_is_near(cluster):
     """One of all cores is not enough for "near"."""
     told = "0 near 8 of 16 cores,1 near 8 of 16 cores,2 near 8 of 16 cores"
