@@ -297,11 +297,14 @@ static const struct score_cost *cost_near(struct candidate_set *s, const struct 
 	return c;
 }
 
-/* The best of a set's cores for a part of the job's tasks, or cores, in their place; false: there are not so many. */
+/*
+ * The best of a set's cores for a part of the job's tasks, or cores, in their place, within the limits; false: there
+ * are not so many.
+ */
 static bool keep_best(const struct shape *shape, const struct score_need *need, unsigned cores, uint64_t *set)
 {
 	struct score_need part = { .cores = cores, .task_cores = need->task_cores, .task = need->task,
-				   .fit = FIT_PREFER };
+				   .fit = FIT_PREFER, .limits = need->limits, .nlimits = need->nlimits };
 	const uint64_t *best;
 	struct node_fit *fit;
 
@@ -326,7 +329,7 @@ static const struct score_cost *cost_partly_near(struct candidate_set *s, const 
 	struct device_groups groups;
 
 	device_groups_read(s->devices.name, s->devices.type, want, candidate->node, shape, s->sets, &groups);
-	if (need->nlimits || need->fit == FIT_SPREAD || (need->path && need->path->steps) ||
+	if (need->fit == FIT_SPREAD || (need->path && need->path->steps) ||
 	    !device_choice_sets(shape, &groups, want, s->free_cores, need, sets))
 		return NULL;
 	device_choice_shares(&groups, sets, want, s->free_cores, words, cores, shares);
@@ -574,7 +577,8 @@ bool candidates_domain_on(struct candidate_set *s, int node, struct candidate_no
 
 	if (shape && device_fits(&s->devices, 1, node, !s->taken))
 		find_largest(s, shape, &candidate);
-	candidate.tasks = candidate.cores ? tasks_with_devices(s, tasks_on(s, candidate.cores, node), node) : 0;
+	candidate.tasks = candidate.cores ? tasks_on(s, candidate.cores, node) : 0;
+	candidate.tasks = candidate.tasks < s->req->node_room ? 0 : tasks_with_devices(s, candidate.tasks, node);
 	if (!candidate.cores || !(candidate.tasks || s->req->overcommit))
 		return false;
 	*out = candidate;

@@ -252,16 +252,51 @@ static const struct candidate_node *candidate_at(const struct plan *p, const str
 	return i >= p->choice.count && p->choice.chosen[c->node] ? NULL : c;
 }
 
+/*
+ * Slurm may divide the tasks among the nodes otherwise than planned, and give some of the planned cores: writes the
+ * cost of those of the worst node, with no other core known to be free there. Returns that node; -1: it is as planned.
+ */
+static int given_worst(const job_record_t *job, unsigned planned, enum level level, struct score_cost *out)
+{
+	const job_resources_t *r = job->job_resrcs;
+	unsigned at = 0;
+	int worst = -1;
+
+	if (!r->core_bitmap || (unsigned) bit_set_count(r->core_bitmap) >= planned)
+		return -1;
+	for (int i = glue_next(r->node_bitmap, 0); i >= 0; at += glue_cores(i), i = glue_next(r->node_bitmap, i + 1)) {
+		uint64_t *own = calloc(core_set_words(glue_cores(i)) + 1, sizeof(*own));
+		const struct shape *shape = node_shape(i);
+		struct score_need need = { .task_cores = 1, .fit = FIT_PREFER, .level = level };
+		struct score_cost cost;
+
+		for (unsigned c = 0; own && c < glue_cores(i); c++)
+			if (bit_test(r->core_bitmap, at + c)) {
+				core_set_add(own, c);
+				need.cores++;
+			}
+		if (own && shape && !score_pick(shape, own, &need, NULL, &cost) &&
+		    (worst < 0 || score_compare(&cost, out) > 0)) {
+			*out = cost;
+			worst = i;
+		}
+		free(own);
+	}
+	return worst;
+}
+
 void comment_placed(job_record_t *job, const struct job_request *req, const struct candidate_set *s,
 		    const struct plan *p)
 {
 	const struct candidate_node *c, *first = NULL, *worst = NULL, *own = NULL, *other = NULL,
 				    *last = &p->choice.list[p->choice.count - 1];
-	unsigned count = p->choice.count + (p->given ? 0 : s->count), others = p->leaf ? p->leaf : s->count, room = 0;
+	unsigned count = p->choice.count + (p->given ? 0 : s->count), others = p->leaf ? p->leaf : s->count, room = 0,
+		 planned = 0;
 	struct verdict v = verdict_begin(job, req, s, VERDICT_PLACED);
 	const bitstr_t *got = job->job_resrcs ? job->job_resrcs->node_bitmap : NULL;
 	bool as_planned = true;
 	struct score_need need;
+	int given = -1;
 
 	v.nodes = v.more_nodes = 0;
 	for (unsigned i = 0; got && i < count; i++) {
@@ -277,6 +312,7 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 		}
 		v.nodes++;
 		v.memory_far += c->memory_far;
+		planned += c->need_cores;
 		if (!first || c->tasks > first->tasks)
 			first = c;
 		if (!worst || score_compare(c->cost, worst->cost) > 0)
@@ -295,20 +331,24 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 		v.tasks = v.task_cores = 0;
 	v.cores_per_node = cores_on(job, first->node);
 	v.cost = *worst->cost;
-	if (!p->given && !req->whole_nodes)
+	if (v.nodes > 1 && !req->whole_nodes)
+		given = given_worst(job, planned, req->request.level, &v.cost);
+	if (given >= 0)
+		v.tasks = v.task_cores = 0;
+	else if (!p->given && !req->whole_nodes)
 		splits_set(&v, req, worst);
 	/* Of cores chosen among those near its devices, or of a kind, the cost does not know what else is free. */
-	v.free_unknown = s->devices.name || node_shape(worst->node)->nkinds > 1;
+	v.free_unknown = given >= 0 || s->devices.name || node_shape(worst->node)->nkinds > 1;
 	for (enum level level = LEVEL_NODE; v.free_unknown && level < LEVEL_CORE; level++)
 		for (enum score_row row = level ? SCORE_OPEN : SCORE_LEFT; row <= SCORE_LEFT; row++)
 			cost_set(&v.cost, row, level, 0);
 	for (enum level level = LEVEL_PACKAGE; level < LEVEL_CORE; level++)
-		if (!(levels_on(worst->node) & 1u << level))
+		if (!(levels_on(given < 0 ? worst->node : given) & 1u << level))
 			snprintf(v.lacks + strlen(v.lacks), sizeof(v.lacks) - strlen(v.lacks), "%s%s",
 				 *v.lacks ? "," : "", level_name(level));
 	v.own_cores = req->own_cores;
 	v.whole_nodes = req->whole_nodes;
-	v.whole_tasks = !p->given && !req->whole_nodes && need.task_cores > 1 &&
+	v.whole_tasks = given < 0 && !p->given && !req->whole_nodes && need.task_cores > 1 &&
 			first->tasks * need.task_cores == v.cores_per_node &&
 			(worst->tasks == 1 || need.task.cpus % need.task.core_cpus == 0);
 	if (!p->given && !s->taken && v.candidates)

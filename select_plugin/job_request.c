@@ -67,6 +67,13 @@ static int read_request(const char *comment, char **variables, uint32_t count, s
 	return 0;
 }
 
+/* As min_tasks_this_node of _select_cores() in cons_tres, topology/common from 25.05 on. */
+static uint32_t room_on_node(bool overcommit, uint16_t per_node, uint16_t per_board, uint16_t per_socket)
+{
+	return overcommit ? 0 : glue_given16(per_node) ? per_node : glue_given16(per_board) ? per_board :
+	       glue_given16(per_socket) ? per_socket : 0;
+}
+
 static uint32_t consumable_flags(const part_record_t *part)
 {
 	return part && part->cr_type ? part->cr_type : slurm_conf.select_type_param;
@@ -237,6 +244,8 @@ const char *job_request_read(const job_record_t *job, const struct request *site
 	if (d->mc_ptr) {
 		a.tasks_per_core = glue_given16(d->mc_ptr->ntasks_per_core) ? d->mc_ptr->ntasks_per_core : 0;
 		a.threads_per_core = glue_given16(d->mc_ptr->threads_per_core) ? d->mc_ptr->threads_per_core : 0;
+		a.node_room = room_on_node(d->overcommit, d->ntasks_per_node, d->mc_ptr->ntasks_per_board,
+					   d->mc_ptr->ntasks_per_socket);
 	}
 	a.min_cpus = glue_known(d->pn_min_cpus, 1);
 	a.whole_nodes = glue_whole_nodes(d);
@@ -269,6 +278,7 @@ int job_request_read_submitted(const job_desc_msg_t *job, const struct request *
 	a.node_tasks = glue_given16(job->ntasks_per_node) ? job->ntasks_per_node : 0;
 	a.tasks = count_tasks(&a, job->num_tasks, job->min_cpus);
 	a.overcommit = slurm.overcommit;
+	a.node_room = room_on_node(a.overcommit, job->ntasks_per_node, job->ntasks_per_board, job->ntasks_per_socket);
 	a.tasks_per_core = glue_given16(job->ntasks_per_core) ? job->ntasks_per_core : 0;
 	a.threads_per_core = glue_given16(job->threads_per_core) ? job->threads_per_core : 0;
 	a.min_cpus = glue_known(job->pn_min_cpus == NO_VAL16 ? NO_VAL : job->pn_min_cpus, 1);

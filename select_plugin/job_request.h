@@ -15,6 +15,7 @@ struct job_request {
 	const char *unweighed;		/* why Slurm chooses nodes and shares, within what is required; NULL: Topiary */
 	uint32_t tasks, cpus_per_task;	/* all tasks */
 	uint32_t node_tasks;		/* the most on a node; 0: any number */
+	uint32_t node_room;		/* of a node with room for fewer tasks Slurm uses no core */
 	bool overcommit;		/* more tasks than CPUs */
 	uint16_t tasks_per_core, threads_per_core;	/* 0: no limit */
 	bool own_cores;			/* spread tasks share no core where possible, without a request for that */

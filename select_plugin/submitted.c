@@ -196,6 +196,7 @@ static struct finding finding_search(const struct job_request *req, struct snaps
 			: !path || path <= node->tot_cores ? path ? path : node->tot_cores
 							   : 0;
 		tasks = job_request_capacity(req, cores, i);
+		tasks = tasks < req->node_room ? 0 : tasks;
 		job_request_hold(req, 0, tasks, &f.holding);
 		if (path && tasks)
 			range_add(&f, job_request_fewest(req, cores, i),
@@ -277,7 +278,7 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 {
 	const char *level = level_name(req->request.level), *domain = level_noun(req->request.level, 1);
 	uint32_t nodes = MAX(req->min_nodes, MIN(req->max_nodes, f->holding.nodes)),
-		 each = f->named >= 0 ? 1 : (req->tasks + nodes - 1) / nodes;
+		 each = MAX(f->named >= 0 ? 1 : (req->tasks + nodes - 1) / nodes, req->node_room);
 	struct score_need need;
 	char path[128];
 
@@ -285,8 +286,9 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 	if (request_path_text(&req->request.path, path, sizeof(path)))
 		return refuse_path(req, f, path, each, need.cores, e);
 	if (f->named >= 0)
-		return err_set(e, "node %s cannot meet the requirement: a task needs %u core%s in one %s, but its"
-			       " largest has %u", node_record_table_ptr[f->named]->name, need.cores,
+		return err_set(e, "node %s cannot meet the requirement: %s %u core%s in one %s, but its largest has %u",
+			       node_record_table_ptr[f->named]->name, each == 1 ? "a task needs" : "as many tasks as"
+			       " Slurm wants there (--ntasks-per-node, --ntasks-per-socket) need", need.cores,
 			       PLURAL(need.cores), domain, f->named_cores);
 	if (req->max_nodes > f->holding.nodes && f->holding.nodes >= req->min_nodes)
 		return err_set(e, "--topo-fit=require --topo-level=%s: with the tasks of each node in one %s there is"
@@ -325,33 +327,45 @@ static const char *memory_there(const part_record_t *part)
 	return flags & CR_MEMORY ? NULL : "SelectTypeParameters does not allocate memory (CR_Core_Memory)";
 }
 
-/* Memory that must be near, for as many tasks as at least one node gets. */
+/*
+ * Memory that must be near, for as many tasks as at least one node gets; if each node has one task, on as many nodes as
+ * it needs.
+ */
 static int memory_check(const struct job_request *req, struct snapshot_view *v, const bitstr_t *nodes, struct err *e)
 {
 	uint32_t most = MAX(MIN(req->max_nodes, bit_set_count((bitstr_t *) nodes)), 1),
-		 tasks = (MAX(req->tasks, 1) - 1) / most + 1;
+		 tasks = (MAX(req->tasks, 1) - 1) / most + 1,
+		 wanted = req->tasks == req->min_nodes ? MAX(req->min_nodes, 1) : 1, found = 0;
 	enum level level = req->request.level == LEVEL_NODE ? LEVEL_L3 : req->request.level;
 	struct numa_memory memory = { .wanted = job_request_memory(req, tasks) };
 	const struct shape *last = NULL;
 	struct score_need need = {0};
+	bool has = false;
 	char holds[64] = "";
 
 	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1)) {
 		const node_record_t *node = node_record_table_ptr[i];
 		const struct shape *shape = node && node->name ? snapshot_view_shape(v, node->name) : NULL;
 
-		if (!node || (shape && shape == last && memory.capacity == node->real_memory))
+		if (!node)
 			continue;
-		last = shape;
-		memory.capacity = node->real_memory;
-		job_request_need(req, tasks, i, &need);
-		if (!shape || !node_shape_agrees(shape, node) || empty_node_has(shape, need, memory))
+		if (!shape || shape != last || memory.capacity != node->real_memory) {
+			last = shape;
+			memory.capacity = node->real_memory;
+			job_request_need(req, tasks, i, &need);
+			has = !shape || !node_shape_agrees(shape, node) || empty_node_has(shape, need, memory);
+		}
+		if ((found += has) >= wanted)
 			return 0;
 	}
 	if (!last)
 		return 0;
 	if (memory.wanted)
 		snprintf(holds, sizeof(holds), " whose NUMA nodes hold %llu MB", (unsigned long long) memory.wanted);
+	if (found)
+		return err_set(e, "--topo-mem=require: the job needs %u nodes that have its cores and near them its"
+			       " memory, %llu MB on each, but only %u %s", wanted, (unsigned long long) memory.wanted,
+			       found, found == 1 ? "has" : "have");
 	return err_set(e, "--topo-mem=require: no node that the job may get has %u core%s%s%s%s", need.cores,
 		       PLURAL(need.cores), req->request.fit == FIT_SPREAD ? ", those of each task in one " : "",
 		       req->request.fit == FIT_SPREAD ? level_noun(level, 1) : "", holds);

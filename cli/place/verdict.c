@@ -124,7 +124,8 @@ static void describe_beyond(const struct verdict *v, struct buf *out)
 	unsigned n = count_at(v, SCORE_BEYOND, LEVEL_NODE) + 1, cores = v->cores_per_node;
 	enum level wanted = level_of(&v->request), level = wanted;
 
-	if (level == LEVEL_NODE || v->outcome != VERDICT_PLACED)
+	/* What tasks that are to spread have is not known where Slurm divided them otherwise than planned. */
+	if (level == LEVEL_NODE || v->outcome != VERDICT_PLACED || (v->request.fit == FIT_SPREAD && !v->tasks))
 		return;
 	/* Of tasks that share cores, cores were counted. */
 	if (v->request.fit == FIT_SPREAD && cores && cores < v->tasks)

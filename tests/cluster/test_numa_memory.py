@@ -117,6 +117,14 @@ def test_requirement_that_no_node_meets_is_refused(node):
     assert node.refused(2, 1.2, "--topo-mem=require") == ""
 
 
+def test_requirement_that_too_few_nodes_meet_is_refused(node):
+    """cn3 has two NUMA nodes, with more memory each than cn1's eight."""
+    mem = int(1.2 * node.unit)
+    refused = node.cluster.batch("true", "-w", "cn1,cn3", "-N2", "-n2", f"--mem={mem}", "--topo-mem=require",
+                                 "--output=/dev/null", check=False).stderr
+    assert f"needs 2 nodes that have its cores and near them its memory, {mem} MB on each, but only 1 has" in refused
+
+
 @pytest.mark.parametrize("options, words", [
     (("--topo-mem=require", "--overcommit"), "--topo-mem=require cannot be met: --overcommit"),
     (("--topo-mem=require", "--topo-fit=off"), "--topo-mem=require cannot be met: topo-fit is off"),

@@ -5,6 +5,7 @@ What is true of a job, found apart from the code under test: from the nodes' XML
 tasks saw. Each check yields faults: a kind, what was seen, what is true.
 """
 import itertools
+import math
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, field
@@ -217,33 +218,94 @@ def fate(case):
         return      # Slurm gives a step's tasks whole cores, which the job does not have
     if case.stock == "ran" and not requires(case.request):
         yield Fault(f"job {case.fate}", case.fate + ": " + " / ".join(case.said[-3:]), "under stock Slurm it ran")
-    elif requires(case.request) and case.fate in ("waits", "refused") and may_be(case):
-        yield Fault(f"required placement {case.fate}", " / ".join(case.said[-2:]), may_be(case))
-    elif case.fate == "refused" and not any("--topo" in line for line in case.said):
+    elif requires(case.request) and case.fate in ("waits", "refused") and had(case):
+        yield Fault(f"required placement {case.fate}", " / ".join(case.said[-2:]), "nodes hold its tasks as required")
+    elif case.fate == "refused" and not re.search("--topo|node .* cannot meet the requirement", " ".join(case.said)):
         yield Fault("refused without a reason", " / ".join(case.said), "under stock Slurm it was not")
 
 
-def may_be(case):
-    """Where a required level could be had now; None also when the judge does not know."""
-    request, options = case.request, case.request.options
-    path = re.fullmatch(r"(?:/package=1)?/(\w+)=1/core=(\d+)", request.value("topo-request") or "")
-    level = path[1] if path else request.value("topo-level") or "node"
-    simple = ("-n", "-N", "-c", "-w", "--topo-fit", "--topo-level", *(["--topo-request"] if path else []))
-    if (not all(word.startswith(simple) for word in options) or len(request.components) > 1
-            or request.value("N") not in (None, "1")):
+# From a level outwards: a level that a node lacks counts as the next one.
+OUTWARDS = ["l2", "l3", "numa", "die", "package", "node"]
+
+
+def domains_within(hardware, level):
+    """Of each domain of a level its cores; where others share a cache of it, a core without one is alone."""
+    found, left = [], frozenset(range(len(hardware.cores)))
+    for at in OUTWARDS[OUTWARDS.index(level):]:
+        for domain in sorted(hardware.domains(at), key=len):
+            found += [domain & left] * bool(domain & left)
+            left -= domain
+        if found and at in ("l2", "l3"):
+            return found + [frozenset([core]) for core in left]
+    return found
+
+
+def path_fits(hardware, steps, free, within):
+    (level, count), *inner = steps
+    if level == "core":
+        return len(within & free) >= count
+    if level in ("l2", "l3") and not hardware.domains(level):
+        return False
+    return count <= sum(path_fits(hardware, inner, free, domain) for domain in domains_within(hardware, level)
+                        if domain <= within)
+
+
+def tasks_held(case, request, node, free, surely):
+    """The numbers of tasks that a node holds as is required, among so many of its cores: surely, else perhaps."""
+    conf, hardware, most = case.confs[node], case.hardware[node], int(request.value("n"))
+    if case.differs(node):
+        return [] if surely else range(1, most + 1)
+    path = [(level, int(count)) for level, count in re.findall(r"/(\w+)=(\d+)", request.value("topo-request") or "")]
+    each, threads = int(request.value("c") or 1), threads_used(request, conf)
+    exact = path and math.prod(count for _, count in path)
+    room = max(len(domain & free) for domain in domains_within(hardware, request.value("topo-level") or "node"))
+    if path and not path_fits(hardware, path, free, frozenset(range(len(hardware.cores)))):
+        return []
+
+    def holds(tasks):
+        least = -(-tasks * each // threads)
+        whole = tasks * -(-each // threads) if each > threads else least
+        if path:
+            return least == whole == exact if surely else least <= exact <= whole
+        return (whole if surely else least) <= room
+    return [tasks for tasks in range(1, min(most, int(request.value("ntasks-per-node") or most)) + 1) if holds(tasks)]
+
+
+def can_hold(case, request, cores, surely):
+    """Whether any nodes hold all tasks, each at least one, by trying all; cores: {node: those it may have}."""
+    least, _, most = (request.value("N") or f"1-{len(case.order)}").partition("-")
+    named = (request.value("w") or "").split(",") if request.value("w") else []
+    for count in range(int(least), min(int(most or least), len(case.order)) + 1):
+        for nodes in itertools.combinations(case.order, count):
+            sums = {0}
+            for node in nodes:
+                sums = {a + b for a in sums for b in tasks_held(case, request, node, cores[node], surely)}
+            if int(request.value("n")) in sums and set(named) <= set(nodes):
+                return True
+    return False
+
+
+def had(case):
+    """Of a required placement that waits or is refused: whether it can be had now, or on empty nodes; None: unknown.
+    And why a refusal by an option that rules requirements out is right."""
+    said = " ".join(case.said)
+    part = re.search(r"error: (\d): --topo", said)
+    request = Request([case.request.components[int(part[1]) if part else 0]])
+    ruled_out = re.search("cannot be met: (--[a-z-]+|the requested (?:sockets|distribution))", said)
+    if ruled_out:
+        by = {"the requested sockets": ("--ntasks-per-socket", "--sockets"), "the requested distribution": ("-m",)}
+        return None if not any(word.startswith(by.get(ruled_out[1], ruled_out[1]))
+                               for word in request.options) else False
+    if len(case.request.components) > 1 and not part or request.value("topo-fit") == "spread" or any(
+            request.value(name) is not None for name in ("overcommit", "cpus-per-gpu", "exclusive")):
         return None
-    tasks, each = int(request.value("n")), int(request.value("c") or 1)
-    named = request.value("w")
-    for node in named.split(",") if named else case.order:
-        if case.differs(node):
-            continue
-        need = -(-tasks * each // case.confs[node].threads)
-        if each > case.confs[node].threads:
-            need = tasks * -(-each // case.confs[node].threads)
-        for domain in case.hardware[node].domains(level):
-            if len(domain & case.free(node)) >= need and (not path or int(path[2]) == need):
-                return f"{node} has {len(domain & case.free(node))} free cores in one {level}, {need} are needed"
-    return None
+    cores = {node: case.free(node) if case.fate == "waits" else frozenset(range(case.confs[node].cores)) -
+             case.confs[node].reserved for node in case.order}
+    if not can_hold(case, request, cores, False):
+        return False
+    simple = ("-n", "-N", "-c", "-w", "--topo-fit", "--topo-level", "--topo-request")
+    return True if all(word.startswith(simple) for word in request.options) and can_hold(
+        case, request, cores, True) else None
 
 
 def plain(case):
@@ -621,7 +683,7 @@ def shares(case, on, place, masks, allowed):
     whole = n * each <= len(on.cores) and level not in ("core", "pu") and (
         place not in ("mem", "auto", "map") or case.confs[on.node].threads == 1)
     size = [len(on.hardware.cores_of(mask)) if whole else len(mask) for mask in masks]
-    if n * each > len(allowed):
+    if n * each > (len(on.cores) if case.confs[on.node].threads == 1 else len(allowed)):
         return
     if overlap and not sharing and not case.said:
         yield Fault("ranks overlap", where, f"{n} tasks of {each} CPUs, PUs {sorted(allowed)}")

@@ -312,13 +312,15 @@ def run(seed, cases, only=None, keep=False):
                         done += 1
                         fate = judged[0].fate + (f" (stock {judged[0].stock})" if judged[0].stock else "")
                         fates[fate] += 1
-                        if judged[0].stock not in ("", judged[0].fate) or judged[0].fate == "late":
+                        if (judged[0].stock not in ("", judged[0].fate) and judges.had(judged[0]) is not False
+                                or judged[0].fate == "late"):
                             print(f"{name} {fate}: {judged[0].request.words()}: {judged[0].reason()}", flush=True)
                         kinds.update({fault.kind for fault, _ in found})
                         for fault, case in {fault.kind: (fault, case) for fault, case in reversed(found)}.values():
                             if wanted or kinds[fault.kind] <= EXAMPLES:
                                 show(fault, name, seed, loads, case, this.drawn)
                         for case in judged if wanted else ():
+                            print(judges.had(case), {n: sorted(case.used(n)) for n in case.order})
                             print(case.why, case.records[:1] and case.records[0].line, *case.said, *case.reports,
                                   *case.tasks, sep="\n")
 

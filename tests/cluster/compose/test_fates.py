@@ -134,3 +134,15 @@ def test_users_may_share_no_node_of_an_exclusive_user(plain):
         return set(first), (other["JobState"], other["Reason"])
 
     assert plain.agree(run) == ({"mid1"}, ("PENDING", "Resources"))
+
+
+def test_why_tells_of_the_cores_that_slurm_gave(plain):
+    """Three tasks on each node were planned, on mid2 in two packages; Slurm shares them as four and two: mid2's share a
+    core."""
+    for _ in range(2):
+        running(plain.ours, "-N1", "-w", "mid2", "-n14", "--topo-fit=require", "--topo-level=package")
+    number, placed = running(plain.ours, "-N2", "-w", "mid1,mid2", "-n6")
+    told = plain.ours.topiary("why", number).stdout
+    most = max(len({core // 8 for core in mine}) for mine in placed.values())
+    assert f"touches  {most} package{'s' * (most > 1)}, " in told, told
+    assert "3 on each" in told if len({len(mine) for mine in placed.values()}) == 1 else "6 tasks on 2 nodes\n" in told

@@ -81,6 +81,18 @@ def test_near_gpus_and_whole_tasks_come_before_memory(fine, node):
     assert "GPUs     2, near its cores" in told and "part of it may be far" in told and "none is split" in told
 
 
+@TOLD_BY
+def test_memory_is_near_where_cores_are_far_from_the_gpu(fine, node):
+    """One core is free near the last GPU, six in each other NUMA node, whose memory is enough for four of the five."""
+    record = fine.ours.command(["scontrol", "show", "node", node]).stdout
+    share = int(re.search(r"RealMemory=(\d+)", record).group(1)) // FINE_GPUS
+    place(fine.ours, "-w", node, "-n14", f"--gres=gpu:{FINE_GPUS - 1}")
+    place(fine.ours, "-w", node, "-n7", "--topo-fit=require", "--topo-level=numa")
+    number, _, mine, granted = place(fine.ours, "-w", node, "-n5", "--gres=gpu:1", f"--mem={share * 6 // 5}")
+    assert len(mine & near(granted)) == 1
+    assert "part of it may be far" not in fine.ours.topiary("why", number).stdout
+
+
 def test_gpus_are_granted_once_and_all_of_them(fine):
     """Each choice is Slurm's to count: eight jobs get eight GPUs of a node, the next one waits."""
     def fill(cluster):
