@@ -58,13 +58,6 @@ def cluster(whole_cluster):
     whole_cluster.assert_at_rest()
 
 
-@pytest.fixture(scope="session")
-def stock_cluster(folders):
-    """The same hardware under Slurm as it comes."""
-    with Cluster(folders(), {"cn1": "amd-4x16"}, stock=True) as cluster:
-        yield cluster
-
-
 @pytest.fixture
 def matrix(cluster):
     """Writes a matrix file: matrix(ranks) is a ring with a heavy pair (0, ranks - 1); matrix(text=...) is as given."""

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""What a job asks of its place: kept within a boundary or the job waits, each task apart, a path of domains, the
-smallest machine."""
-import json
+"""The cores of a job: in the fewest domains, and as it asks: kept within a boundary or the job waits, each task apart,
+a path of domains, the smallest machine."""
 import subprocess
 import time
 from datetime import datetime
@@ -68,6 +67,18 @@ def waits(cluster, number):
     """The scheduler has looked at the job and let it wait."""
     return wait_until(lambda: record(cluster, number)["Reason"] not in ("None", "Priority"), 10, 0.1) \
         and record(cluster, number)["JobState"] == "PENDING"
+
+
+# --- by default
+
+@pytest.mark.parametrize("tasks, size, whole", [(2, L2, 1), (8, L3, 1), (24, L3, 3)])
+def test_fewest_domains(place, tasks, size, whole):
+    cores = place(*ON, f"-n{tasks}")
+    assert len(cores) == tasks and len(domains(cores, size)) == whole, cores
+
+
+def test_level_off_is_stock(place):
+    assert len(domains(place(*ON, "-n8", "--topo-fit=off"), L3)) > 1
 
 
 # --- require
@@ -162,11 +173,9 @@ def test_tasks_are_shared_unevenly_where_that_keeps_the_boundary(cluster, submit
     assert all(len(domains(cores, L3)) == 1 for cores in cores_of(cluster, number).values())
 
 
-@pytest.mark.parametrize("level, tasks, size",
-                         [("l2", 2, L2), ("package", 16, PACKAGE)])
-def test_whole_domain_is_allocated(place, level, tasks, size):
+def test_whole_domain_is_allocated(place):
     place(*ON, "-n1")
-    assert len(domains(place(*ON, f"-n{tasks}", "--topo-fit=require", f"--topo-level={level}"), size)) == 1
+    assert len(domains(place(*ON, "-n16", "--topo-fit=require", "--topo-level=package"), PACKAGE)) == 1
 
 
 def test_another_node_is_taken_where_the_boundary_can_be_kept(cluster, submit, crumbs):
@@ -212,28 +221,17 @@ def test_job_that_runs_again_has_one_verdict(cluster, submit):
 
 # --- spread
 
-@pytest.mark.parametrize("options, size, apart", [
-    (["-n8", "-c8"], L3, 8), (["-n4", "--topo-level=package"], PACKAGE, 4), (["-n16"], L3, 8),
-], ids=lambda value: " ".join(value) if isinstance(value, list) else str(value))
-def test_tasks_are_spread(place, options, size, apart):
-    assert len(domains(place(*ON, "--topo-fit=spread", *options), size)) == apart
-
-
-def test_task_of_several_cores_is_not_cut(place):
-    cores = place(*ON, "-n4", "-c2", "--topo-fit=spread")
-    assert len(domains(cores, L2)) == len(domains(cores, L3)) == 4
+def test_tasks_are_spread(place):
+    cores = place(*ON, "-n4", "-c2", "--topo-fit=spread", "--topo-level=package")
+    assert len(domains(cores, L2)) == len(domains(cores, PACKAGE)) == 4
 
 
 # --- paths
 
-@pytest.mark.parametrize("path, tasks, expected", [
-    ("/package=1/l3=2/core=4", 8, {PACKAGE: [8], L3: [4, 4]}),
-    ("/package=2/l2=2/core=1", 4, {PACKAGE: [2, 2], L2: [1, 1, 1, 1]}),
-])
-def test_path_is_kept(place, path, tasks, expected):
-    cores = place(*ON, f"-n{tasks}", f"--topo-request={path}")
-    for size, counts in expected.items():
-        assert [sum(core // size == domain for core in cores) for domain in domains(cores, size)] == counts, cores
+def test_path_is_kept(place):
+    cores = place(*ON, "-n8", "--topo-request=/package=1/l3=2/core=4")
+    assert len(domains(cores, PACKAGE)) == 1
+    assert [sum(core // L3 == domain for core in cores) for domain in domains(cores, L3)] == [4, 4], cores
 
 
 # --- the words
@@ -331,11 +329,12 @@ def test_what_salloc_runs_has_the_options_of_the_first_component(cluster, first)
 
 # --- whole nodes
 
-@pytest.mark.parametrize("tasks, node", [(16, "cn3"), (9, "cn4")])
-def test_smallest_sufficient_machine_is_chosen(cluster, submit, tasks, node):
-    number = submit("--exclusive", "-N1", f"-n{tasks}", "--ntasks-per-core=1")
+@pytest.mark.parametrize("options, nodes", [("-N1 -n16", ["cn3"]), ("-N1 -n9", ["cn4"]),
+                                            ("-N2 -n24 --ntasks-per-node=12", ["cn3", "cn4"])])
+def test_smallest_sufficient_machines_are_chosen(cluster, submit, options, nodes):
+    number = submit("--exclusive", *options.split(), "--ntasks-per-core=1")
     wait_running(cluster, number)
-    assert list(cores_of(cluster, number)) == [node]
+    assert sorted(cores_of(cluster, number)) == nodes
 
 
 def test_next_larger_machine_is_used_when_the_smallest_is_busy(cluster, submit):
@@ -343,9 +342,3 @@ def test_next_larger_machine_is_used_when_the_smallest_is_busy(cluster, submit):
     number = submit("--exclusive", "-N1", "-n16", "--ntasks-per-core=1")
     wait_running(cluster, number)
     assert list(cores_of(cluster, number)) == ["cn1"]
-
-
-def test_smallest_sufficient_machines_are_chosen(cluster, submit):
-    number = submit("--exclusive", "-N2", "-n24", "--ntasks-per-node=12", "--ntasks-per-core=1")
-    wait_running(cluster, number)
-    assert sorted(cores_of(cluster, number)) == ["cn3", "cn4"]

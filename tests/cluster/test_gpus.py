@@ -87,6 +87,7 @@ def test_each_task_is_near_its_gpu(cluster, ask, gpus, options, wanted):
     assert all(not a & b for i, a in enumerate(cpus) for b in cpus[:i]), "no two tasks share a core"
 
 
+@ONE_MAKER
 def test_a_task_with_all_gpus(cluster):
     found, said = tasks(cluster, "cn3", 3, "-n1", "--topo-tasks=auto")
     assert said == [] and found[0][0] == "0,1,2"
@@ -149,6 +150,7 @@ def test_a_step_that_slurm_gave_far_cores(cluster):
     assert far and len(said) == 1 and wanted[0] in said[0] and "srun without -c" in said[0]
 
 
+@ONE_MAKER
 def test_tasks_with_several_gpus(cluster):
     """Two at the second package are together, and the one at the first is alone."""
     found, said = tasks(cluster, "cn3", 3, "-n2", "--topo-tasks=auto")
@@ -174,6 +176,7 @@ def test_options_of_the_user_win(cluster):
     assert [found[r][2]["cpus_os"] for r in range(3)] == [plain[r][2]["cpus_os"] for r in range(3)]
 
 
+@ONE_MAKER
 @pytest.mark.parametrize("option", ["--cpu-bind=none", "--hint=nomultithread", "--threads-per-core=1"])
 def test_a_binding_of_slurm_that_stays_is_said(cluster, option):
     found, said = tasks(cluster, "cn3", 3, "-n3", option, "--topo-tasks=auto")
@@ -190,6 +193,7 @@ def test_own_numbers_of_the_user_stay(cluster):
     assert {variables["HIP_VISIBLE_DEVICES"] for *_, variables in found.values()} == {"1"}
 
 
+@ONE_MAKER
 @pytest.mark.parametrize("bind", ["--gpus-per-task=1", "--gpu-bind=single:1", "--gpu-bind=mask_gpu:6,1,4"])
 def test_what_slurm_bound_stays(cluster, bind):
     """Which GPU a task gets is Slurm's; its cores follow."""

@@ -139,8 +139,6 @@ def test_unchecked_option_is_one_warning(cluster, option, value, words, batch):
 
 @pytest.mark.parametrize("option, value, words", [
     ("topo-fit", f"require{FORGED}", "--topo-fit=require?[2026"),
-    ("topo-level", "sockets\x1b[2J\n", "--topo-level=sockets?[2J?: invalid value, expected one of: package"),
-    ("topo-request", "/core=99999999999999999999", "not of the form /package=1"),
     ("topo-request", LONG, "not of the form /package=1"),
 ], ids=lambda text: re.sub(r"[^\w,.:/-]", "_", text)[:24])
 def test_unchecked_request_is_refused(cluster, option, value, words):
@@ -160,10 +158,6 @@ def place_matrix(work, kind):
     path = work / f"matrix.{kind}"
     if kind == "fifo":
         os.mkfifo(path, 0o666)
-    elif kind == "device":
-        return Path("/dev/zero"), "not a regular file"
-    elif kind == "folder":
-        path.mkdir(mode=0o777)
     elif kind == "root's":
         secret = work / "secret"
         secret.write_text("0 1\n1 0\ntop-secret\n")
@@ -176,16 +170,12 @@ def place_matrix(work, kind):
         return path, "File too large"
     elif kind == "relative":
         return Path("../../etc/shadow"), "not an absolute path"
-    elif kind == "link to itself":
-        path.symlink_to(path)
-        return path, "Too many levels of symbolic links"
     elif kind == "control characters":
         return Path(str(path) + FORGED), "No such file"
     return path, "not a regular file"
 
 
-@pytest.mark.parametrize("kind", ["fifo", "device", "folder", "root's", "huge", "relative", "link to itself",
-                                  "control characters"])
+@pytest.mark.parametrize("kind", ["fifo", "root's", "huge", "relative", "control characters"])
 def test_invalid_matrix_is_one_warning(cluster, kind):
     path, words = place_matrix(cluster.folder / "work", kind)
     _, said = own_job(cluster, "echo ran $TOPIARY_RANKFILE", "-w", "cn1", "-n2", f"--topo-matrix={path}")
@@ -251,9 +241,7 @@ ALL_OPTIONS = ["--topo-place=compact", "--topo-membind=bind", "--topo-omp=auto",
     ({"TOPIARY_STEP_DIR": LONG, "TOPIARY_CAPTURE": LONG, "TOPIARY_CAPTURE_PRELOAD": LONG, "TOPIARY_RANKFILE": LONG},
      None, {}),
     ({"TOPIARY_PLACES": "cn1:" + "9" * 100000}, "(TOPIARY_PLACES) has a syntax error at '999", {}),
-    ({"TOPIARY_PLACES": "cn1:4294967296,0-4294967295/cn1:"}, "(TOPIARY_PLACES) has a syntax error at '42949", {}),
     ({"TOPIARY_PLACES": "cn1:1-0%n\x1b[2J\n"}, "(TOPIARY_PLACES) has a syntax error at '", {}),
-    ({"TOPIARY_PLACES": f"cn1:0,{LONG}"}, "(TOPIARY_PLACES) has a syntax error at 'aaa", {}),
     ({"TOPIARY_PLACES": "cn1:60000,60001"}, "the step does not have all cores", {}),
     ({"TOPIARY_PLACES": "cn1:" + "0," * 50000 + "0"}, "the step does not have all cores or tasks", {}),
     ({"GLIBC_TUNABLES": LONG}, "GLIBC_TUNABLES is longer than 4095 bytes", {"GLIBC_TUNABLES": True}),

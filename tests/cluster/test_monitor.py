@@ -123,12 +123,10 @@ def test_both_steps_of_a_batch_job(cluster, monitor, folder):
     assert steps == {"0", "batch"}
 
 
-@pytest.mark.parametrize("value, word", [("maybe", "maybe"), ("sw,hz=0", "hz=0"), ("sw,hz=101", "hz=101"),
-                                         ("on,set=all", "set=all"), ("sw,", "sw,"),
-                                         ("off,hz=2", "off,hz=2"), ("sw" + 80 * "x", "swxx"), ("sw,hz=1 ", "hz=1 ")])
-def test_bad_value_is_refused(cluster, folder, value, word):
-    done = run(cluster, folder, f"--topo-monitor={value}", check=False)
-    assert done.returncode != 0 and word in done.stderr and "expected off, sw or on" in done.stderr
+def test_bad_value_is_refused(cluster, folder):
+    """Of values tests/unit/test_ask.c has all."""
+    done = run(cluster, folder, "--topo-monitor=on,set=all", check=False)
+    assert done.returncode != 0 and "set=all" in done.stderr and "expected off, sw or on" in done.stderr
 
 
 def test_off_leaves_nothing(cluster, monitor, folder):
@@ -323,11 +321,7 @@ def test_second_monitor_ends(cluster, monitor):
     assert done.returncode == 1 and "another topiary-monitor runs" in done.stderr
 
 
-@pytest.mark.parametrize("text", ["", "x", "topiary monitor 2\nuid 1\nhz 1\nset sw\n",
-                                  "topiary monitor 1\nuid 1\nhz 999\nset sw\n",
-                                  "topiary monitor 1\nuid 1\nhz 1\nset sw\nmore",
-                                  "topiary monitor 1\nuid 1\nhz 1\nset none\n", 4000 * "z"],
-                         ids=["empty", "word", "version", "rate", "more", "set", "long"])
+@pytest.mark.parametrize("text", ["", 4000 * "z"], ids=["empty", "long"])
 def test_damaged_request_is_one_line(monitor, text):
     home = monitor.run_dir / "999.0"
     home.mkdir()

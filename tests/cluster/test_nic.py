@@ -87,11 +87,7 @@ def test_ucx_keeps_to_the_device(cluster):
 @pytest.mark.usefixtures("loopback")
 @pytest.mark.parametrize("option, env, want", [
     (None, {}, ""),
-    ("off", {}, ""),
-    ("auto", {}, ""),
-    ("one", {}, "UCX_MAX_EAGER_RAILS=1 UCX_MAX_RNDV_RAILS=1"),
     ("one,strict", {}, "FI_TCP_IFACE=lo UCX_MAX_EAGER_RAILS=1 UCX_MAX_RNDV_RAILS=1 UCX_NET_DEVICES=lo"),
-    ("one,strict", {"UCX_NET_DEVICES": "all"}, "FI_TCP_IFACE=lo UCX_NET_DEVICES=all"),
     ("one,strict", {"UCX_MAX_RNDV_RAILS": "2", "FI_TCP_IFACE": "eth7"}, "FI_TCP_IFACE=eth7 UCX_MAX_RNDV_RAILS=2"),
 ])
 def test_exports_what_the_user_left_open(cluster, option, env, want):

@@ -85,8 +85,6 @@ def affine(cluster):
 
 @pytest.mark.parametrize("options, wanted", [
     ("-w cn1 -n4 -c4 --topo-place=scatter", ["0-3", "8-11", "4-7", "12-15"]),
-    ("-w cn1 -n16 -c1 --topo-place=scatter:l2",
-        ["0", "8", "2", "10", "4", "12", "6", "14", "1", "9", "3", "11", "5", "13", "7", "15"]),
     ("-w cn1 -n4 -c4 --topo-place=mem", ["0-3", "4-7", "8-11", "12-15"]),
     ("-w cn3 -n8 -c1 --topo-place=compact", ["0", "16", "1", "17", "2", "18", "3", "19"]),
     ("-w cn5 -n2 -c1 --topo-place=scatter", ["0", "1"]),

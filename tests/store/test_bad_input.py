@@ -216,7 +216,7 @@ def test_bomb(intact):
 
 
 ENTITIES = b"".join(b'<!ENTITY e%d "%s">' % (i, b"&e%d;" % (i - 1) * 10 if i else b"x" * 10) for i in range(9))
-# Each kind of bad document is a row of tests/unit/test_parser.c, each kind of value one of test_fields.c.
+# Each kind of bad document is a row of tests/unit/test_canon.c, each kind of value one of test_fields.c.
 HOSTILE = {
     "entity bomb": XML.replace(b'"hwloc2.dtd"', b'"hwloc2.dtd" [' + ENTITIES + b"]").replace(b"bad", b"&e8;"),
     "no cpusets": re.sub(rb' (complete_)?cpuset="[^"]*"', b"", XML),

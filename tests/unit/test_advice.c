@@ -47,73 +47,47 @@ static const char *const machines[] = {
 };
 enum { SMT = 3, SEVERAL = 5 };
 
-enum fault {
-	CLEAN,
-	IDLE,
-	SIBLINGS,
-	SHARED,
-	MOVING,
-	SERIAL,
-	UNEVEN,
-	IMBALANCE,
-	WAITING,
-	DISK_FAULTS,
-	FAULTING,
-	FAR_MEMORY,
-	BANDWIDTH,
-	SLOW_CLOCK,
-	SLOW_DOMAIN,
-	ONE_NUMA_NODE,
-	FEWER_CORES,
-	FAR_GPU,
-	FAR_NIC,
-	SHARED_CORES,
-	OUTSIDE,
-	FAR_POLICY,
-	TOO_MANY,
-	STARVED,
-	/* What looks like a fault and is none. */
-	COLD_FILES,
-	SHORT_SERIAL,
-	KINDS_OF_CORES,
-	GPU_HOST,
-	ASLEEP,
-	FAULTS
-};
+/* What is planted: its name in advice, and how many of the machines, the first ones, can have it. */
+#define ALL ROWS(machines)
+#define FAULT_LIST(X) \
+	X(CLEAN, "", ALL) \
+	X(IDLE, "idle cores", ALL) \
+	X(SIBLINGS, "siblings", SMT) \
+	X(SHARED, "shared PU", ALL) \
+	X(MOVING, "migrations", ALL) \
+	X(SERIAL, "serial part", ALL) \
+	X(UNEVEN, "uneven domains", SEVERAL) \
+	X(IMBALANCE, "load imbalance", ALL) \
+	X(WAITING, "waiting", ALL) \
+	X(DISK_FAULTS, "disk faults", ALL) \
+	X(FAULTING, "page faults", ALL) \
+	X(FAR_MEMORY, "far memory", SEVERAL) \
+	X(BANDWIDTH, "bandwidth", SEVERAL) \
+	X(SLOW_CLOCK, "slow clock", ALL) \
+	X(SLOW_DOMAIN, "slow domain", SEVERAL) \
+	X(ONE_NUMA_NODE, "one NUMA node", SEVERAL) \
+	X(FEWER_CORES, "fewer cores", ALL) \
+	X(FAR_GPU, "far GPU", ALL) \
+	X(FAR_NIC, "far NIC", ALL) \
+	X(SHARED_CORES, "shared cores", ALL) \
+	X(OUTSIDE, "outside threads", ALL) \
+	X(FAR_POLICY, "far policy", SEVERAL) \
+	X(TOO_MANY, "more threads than PUs", ALL) \
+	X(STARVED, "starved", ALL) \
+	/* What looks like a fault and is none. */ \
+	X(COLD_FILES, "", ALL) \
+	X(SHORT_SERIAL, "", ALL) \
+	X(KINDS_OF_CORES, "", ALL) \
+	X(GPU_HOST, "", ALL) \
+	X(ASLEEP, "", ALL)
+
+#define FAULT_NAME(name, kind, machines) name,
+#define FAULT_ROW(name, kind, machines) [name] = { kind, machines },
+enum fault { FAULT_LIST(FAULT_NAME) FAULTS };
 static const struct {
-	const char *kind;   /* as advice names it */
-	unsigned nmachines; /* the first so many can have it */
-} faults[FAULTS] = {
-	[CLEAN] = { "", ROWS(machines) },
-	[IDLE] = { "idle cores", ROWS(machines) },
-	[SIBLINGS] = { "siblings", SMT },
-	[SHARED] = { "shared PU", ROWS(machines) },
-	[MOVING] = { "migrations", ROWS(machines) },
-	[SERIAL] = { "serial part", ROWS(machines) },
-	[UNEVEN] = { "uneven domains", SEVERAL },
-	[IMBALANCE] = { "load imbalance", ROWS(machines) },
-	[WAITING] = { "waiting", ROWS(machines) },
-	[DISK_FAULTS] = { "disk faults", ROWS(machines) },
-	[FAULTING] = { "page faults", ROWS(machines) },
-	[FAR_MEMORY] = { "far memory", SEVERAL },
-	[BANDWIDTH] = { "bandwidth", SEVERAL },
-	[SLOW_CLOCK] = { "slow clock", ROWS(machines) },
-	[SLOW_DOMAIN] = { "slow domain", SEVERAL },
-	[ONE_NUMA_NODE] = { "one NUMA node", SEVERAL },
-	[FEWER_CORES] = { "fewer cores", ROWS(machines) },
-	[FAR_GPU] = { "far GPU", ROWS(machines) },
-	[FAR_NIC] = { "far NIC", ROWS(machines) },
-	[SHARED_CORES] = { "shared cores", ROWS(machines) },
-	[OUTSIDE] = { "outside threads", ROWS(machines) },
-	[FAR_POLICY] = { "far policy", SEVERAL },
-	[TOO_MANY] = { "more threads than PUs", ROWS(machines) },
-	[STARVED] = { "starved", ROWS(machines) },
-	[COLD_FILES] = { "", ROWS(machines) },
-	[SHORT_SERIAL] = { "", ROWS(machines) },
-	[KINDS_OF_CORES] = { "", ROWS(machines) },
-	[GPU_HOST] = { "", ROWS(machines) },
-	[ASLEEP] = { "", ROWS(machines) },
-};
+	const char *kind;
+	unsigned nmachines;
+} faults[FAULTS] = { FAULT_LIST(FAULT_ROW) };
 
 static double between(double low, double high)
 {
@@ -414,7 +388,7 @@ static double some(double rate, double seconds)
 	return n > 50 ? n * between(0.9, 1.1) : (unsigned) (n + drand48());
 }
 
-enum who { ALL, ALONE, HALF };
+enum who { EVERYBODY, ALONE, HALF };
 
 static void tick_make(const struct program *p, const struct trace_head *h, double seconds, double load, bool first,
 		      enum who who, double major, uint64_t *values)
@@ -494,7 +468,7 @@ static void run_make(struct run *r, const struct trace_head *h, const struct pro
 		tick_make(p, h, seconds, load, !tick,
 			  tick > 1 && tick <= serial + 1		  ? ALONE
 			  : tick > serial + 1 && tick <= serial + halved + 1 ? HALF
-									     : ALL,
+									     : EVERYBODY,
 			  !p->cold || tick < p->cold * r->ticks ? p->major : 0, r->values + tick * h->columns);
 	}
 }

@@ -21,7 +21,7 @@ PRECISIONS = ("cores", "hierarchy", "detail", "allocation")
 TOLD = ("Package", "Die", "NUMANode", "L3Cache", "L2Cache", "Core", "PU")
 # The sysfs of the machines that are hardest to tell; TOPIARY_ALL_MACHINES=1 unpacks every one, which takes a minute.
 HARD = ("linux/16amd64-8n2c-cpusets", "linux/16em64t-4s2c2t-offlines", "linux/20s390-2g6s4c",
-        "linux/40intel64-4n10c+pci-conflicts", "linux/4fake-4gr1nu1pu", "linux/64intel64-fakeKNL-SNC4-hybrid",
+        "linux/4fake-4gr1nu1pu", "linux/64intel64-fakeKNL-SNC4-hybrid",
         "linux/8em64t-2s4c-heterogeneous", "linux/fakeheterocpunuma", "linux/fakeheteromemtiers",
         "linux/fakememinitiators-1np2c+1npp+gi", "linux/nvidiagpunumanodes", "linux/offline-cpu0-node0",
         "x86/AMD-19h-Zen3-2xEpyc-7763")

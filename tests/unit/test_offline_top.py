@@ -387,9 +387,9 @@ def test_this_node(user, tmp_path):
 
 def test_time_from_event_to_screen(counts):
     period = 0.25
-    p95 = delays(hz=4, events=20)[18]
-    print(f"event to screen: p95 {p95:.2f} s of 20, {p95 / (period + 0.5):.2f} times the period + 0.5 s")
-    assert p95 < 5
+    longest = delays(hz=4, events=8)[-2]
+    print(f"event to screen: {longest:.2f} s but for one of 8, {longest / (period + 0.5):.2f} times the period + 0.5 s")
+    assert longest < 5
 
 
 @pytest.mark.parametrize("args, status, why", [

@@ -268,7 +268,7 @@ def test_damage_is_one_error(made, tmp_path):
     """A bit flipped in many places of the file. Only what is stored twice may be damaged unnoticed."""
     good, refused, bad = made[0].read_bytes(), 0, tmp_path / "bad"
     whole = printed("summary", made[0])
-    for at in range(0, len(good), len(good) // 100):
+    for at in range(0, len(good), len(good) // 40):     # test_trace.c has 20,000 damages
         bad.write_bytes(good[:at] + bytes([good[at] ^ 16]) + good[at + 1:])
         done = trace("summary", bad)
         if done.returncode:
@@ -277,7 +277,7 @@ def test_damage_is_one_error(made, tmp_path):
             refused += 1
         else:
             assert done.stdout == whole
-    assert refused > 90
+    assert refused > 36
 
 
 @pytest.mark.parametrize("form", [[], ["--json"], ["--paje"]], ids=str)

@@ -178,6 +178,7 @@ TEST(names_the_document_that_cannot_be_compared)
 	"<!ENTITY c \"&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;\"><!ENTITY d \"&c;&c;&c;&c;&c;&c;&c;&c;&c;&c;\">]>"
 #define DOCTYPE "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">"
 
+/* Each kind of bad document is a row of test_canon.c; here, those that end in libxml2 or beyond. */
 TEST(refuses_changed_documents)
 {
 	static const struct {
@@ -185,33 +186,19 @@ TEST(refuses_changed_documents)
 		size_t len;	/* 0: to's own */
 	} rows[] = {
 		{ DOCTYPE, BOMB, 0 },
-		{ DOCTYPE, "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\" [<!ENTITY x SYSTEM \"file:///etc/passwd\">]>", 0 },
 		{ DOCTYPE, "<!DOCTYPE topology SYSTEM \"http://127.0.0.1:1/x.dtd\">", 0 },
 		{ DOCTYPE, "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\" [<!ENTITY % p SYSTEM \"file:///etc/passwd\">"
 		  " %p;]>", 0 },
-		{ "\"alpha\"", "\"&alpha;\"", 0 },
 		{ "\"alpha\"", "\"al\0pha\"", 9 },
-		{ "\"alpha\"", "\"\xff\xfe\"", 0 },
 		{ "\"alpha\"", "\"\xc0\xaf\"", 0 },
 		{ "\"alpha\"", "\"\xed\xa0\x80\"", 0 },
 		{ "\"alpha\"", "\"\x01\"", 0 },
-		{ "\"alpha\"", "\"&#0;\"", 0 },
-		{ " complete_cpuset=", " completely=", 0 },
-		{ " cpuset=", " cpuset_=", 0 },
-		{ "<info ", "<!-- c --><info ", 0 },
-		{ "<info ", "<![CDATA[x]]><info ", 0 },
-		{ "<info ", "<?php x ?><info ", 0 },
-		{ "<info ", "text<info ", 0 },
-		{ "<info ", "<script/><info ", 0 },
-		{ "<info ", "<info xmlns:x=\"urn:x\" ", 0 },
 		{ "<topology", "<x:topology", 0 },
 		{ "encoding=\"UTF-8\"", "encoding=\"UTF-16\"", 0 },
 		{ "encoding=\"UTF-8\"", "encoding=\"EBCDIC-CP-US\"", 0 },
 		{ "encoding=\"UTF-8\"", "encoding=\"EUC-JP\"", 0 },
 		{ "encoding=\"UTF-8\"", "encoding=\"no-such\"", 0 },
 		{ "</topology>", "", 0 },
-		{ "</topology>", "</topology><topology/>", 0 },
-		{ "type=\"Machine\"", "type=\"Cluster\"", 0 },
 		{ "type=\"PU\"", "type=\"Package\"", 0 },
 	};
 	FREED(buf_free) struct buf good = document(SMALL);
@@ -558,87 +545,55 @@ TEST(validates_lists_of_changes)
 
 /* --- the sandbox --- */
 
-static int try_nothing(void)
-{
-	return 0;
-}
+enum attempt { NOTHING, OPEN, MEMORY, SOCKET, FORK, KILL, ALARM, FILE_MEMORY, ENDLESS_WORK };
 
-static int try_open(void)
+/* 0: it went as it should. */
+static int attempt(enum attempt what)
 {
-	return open("/etc/passwd", O_RDONLY) < 0 && errno == EACCES ? 0 : 1;
-}
-
-static int try_socket(void)
-{
-	return socket(AF_INET, SOCK_STREAM, 0) < 0;
-}
-
-static int try_fork(void)
-{
-	return fork() < 0;
-}
-
-static int try_kill(void)
-{
-	return kill(getppid(), 0);
-}
-
-static int try_alarm(void)
-{
-	return alarm(1000) != 0;
-}
-
-static int try_file_memory(void)
-{
-	return mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 0, 0) == MAP_FAILED;
-}
-
-static int try_memory(void)
-{
-	return malloc(300u << 20) ? 1 : 0;
-}
-
-static int try_endless_work(void)
-{
-	volatile bool more = true;
-
-	while (more)
-		;
+	switch (what) {
+	case NOTHING:
+		return 0;
+	case OPEN:
+		return open("/etc/passwd", O_RDONLY) < 0 && errno == EACCES ? 0 : 1;
+	case MEMORY:
+		return malloc(300u << 20) ? 1 : 0;
+	case SOCKET:
+		return socket(AF_INET, SOCK_STREAM, 0) < 0;
+	case FORK:
+		return fork() < 0;
+	case KILL:
+		return kill(getppid(), 0);
+	case ALARM:
+		return alarm(1000) != 0;
+	case FILE_MEMORY:
+		return mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 0, 0) == MAP_FAILED;
+	case ENDLESS_WORK:
+		for (volatile bool more = true; more;)
+			;
+	}
 	return 1;
 }
 
 TEST(sandbox_allows_nothing_else)
 {
-	static const struct {
-		int (*what)(void);
-		int signal;	/* that ends it; 0: ends well */
-		int busy;	/* or that, when the machine is busy; 0: no other */
-	} rows[] = {
-		{ try_nothing, 0, 0 },
-		{ try_open, 0, 0 },
-		{ try_memory, 0, 0 },
-		{ try_socket, SIGSYS, 0 },
-		{ try_fork, SIGSYS, 0 },
-		{ try_kill, SIGSYS, 0 },
-		{ try_alarm, SIGSYS, 0 },
-		{ try_file_memory, SIGSYS, 0 },
-		{ try_endless_work, SIGXCPU, SIGALRM },
-	};
+	/* The signal that ends each, 0: ends well; SIGALRM ends the last on a busy machine. */
+	static const int signals[] = { [SOCKET] = SIGSYS, [FORK] = SIGSYS, [KILL] = SIGSYS, [ALARM] = SIGSYS,
+				       [FILE_MEMORY] = SIGSYS, [ENDLESS_WORK] = SIGXCPU };
 	struct sandbox s;
 
 #ifdef __SANITIZE_ADDRESS__
 	skip();	/* its own calls at a process's end are among the forbidden ones */
 #endif
 	assert_int_equal(sandbox_make(&s, &err), 0);
-	for (size_t i = 0; i < ROWS(rows); i++) {
+	for (size_t i = 0; i < ROWS(signals); i++) {
 		int status;
 		pid_t pid = fork();
 
 		if (pid == 0)
-			_exit(sandbox_prepare() || sandbox_enter(&s, 0) ? 100 : rows[i].what());
+			_exit(sandbox_prepare() || sandbox_enter(&s, 0) ? 100 : attempt(i));
 		assert_int_equal(waitpid(pid, &status, 0), pid);
-		if (status != rows[i].signal && (!rows[i].busy || status != rows[i].busy))
-			fail_msg("row %zu: status %#x", i, (unsigned)status);
+		if (status != signals[i] && (i != ENDLESS_WORK || status != SIGALRM))
+			fail_msg("attempt %zu: status %#x", i, (unsigned)status);
 	}
 	sandbox_free(&s);
 }

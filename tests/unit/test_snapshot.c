@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "damage.h"
 #include "table.h"
 #include "shape/hostlist.h"
 #include "shape/inventory.h"
@@ -73,7 +72,7 @@ static void larger_text(struct buf *b)
 
 static void (*const writers[])(struct buf *b) = { good_text, larger_text };
 
-TEST(refuses_every_flipped_bit)
+TEST(refuses_every_flipped_bit_and_truncation)
 {
 	for (size_t w = 0; w < ROWS(writers); w++) {
 		FREED(buf_free) struct buf b = {0};
@@ -84,15 +83,6 @@ TEST(refuses_every_flipped_bit)
 			expect_refused(b.data, b.len, "flipped bit", bit);
 			b.data[bit / 8] ^= 1 << bit % 8;
 		}
-	}
-}
-
-TEST(refuses_every_truncation)
-{
-	for (size_t w = 0; w < ROWS(writers); w++) {
-		FREED(buf_free) struct buf b = {0};
-
-		writers[w](&b);
 		for (size_t n = 0; n < b.len; n++)
 			expect_refused(b.data, n, "cut at", n);
 	}
@@ -128,18 +118,6 @@ TEST(refuses_every_inserted_byte)
 			buf_add(&bad, b.data + at, b.len - at);
 			expect_refused(bad.data, bad.len, "a byte put in at", at);
 		}
-}
-
-TEST(refuses_ten_thousand_damages)
-{
-	struct dice dice = { 20260101 };
-	FREED(buf_free) struct buf good = {0}, bad = {0};
-
-	larger_text(&good);
-	for (size_t i = 0; i < 10000; i++) {
-		damage(&good, &dice, &bad);
-		expect_refused(bad.data, bad.len, "damage", i);
-	}
 }
 
 /* The right checksum, in a way in which we do not write it. */

@@ -30,6 +30,21 @@ def pairs(folders):
         list(pool.map(Cluster.stop, running))
 
 
+def a_pair(name, machines, **more):
+    """Two fixtures: a pair that is started once, and the same for one test, which leaves nothing on it."""
+    @pytest.fixture(scope="session", name=f"{name}_pair")
+    def for_all(pairs):
+        return pairs(machines, **more)
+
+    @pytest.fixture(name=name)
+    def for_one(request):
+        pair = request.getfixturevalue(f"{name}_pair")
+        yield pair
+        pair.clean()
+
+    return for_all, for_one
+
+
 # --- nodes of several kinds, partitions of several rules
 
 PLAIN_NODES = {"big1": "amd-4x16", "big2": "amd-4x16", "mid1": "intel-2x8", "mid2": "intel-2x8"}
@@ -46,17 +61,7 @@ PartitionName=own Nodes=mid1 ExclusiveUser=YES
 PartitionName=capped Nodes=ALL MaxCPUsPerNode=8
 """,
 }
-
-
-@pytest.fixture(scope="session")
-def plain_pair(pairs):
-    return pairs(PLAIN_NODES, **PLAIN)
-
-
-@pytest.fixture
-def plain(plain_pair):
-    yield plain_pair
-    plain_pair.clean()
+plain_pair, plain = a_pair("plain", PLAIN_NODES, **PLAIN)
 
 
 # --- devices and other countable things, partitions that give way, specialised cores
@@ -97,17 +102,7 @@ PartitionName=cancelled Nodes=ALL PriorityTier=1 PreemptMode=CANCEL
 PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=OFF
 """,
 }
-
-
-@pytest.fixture(scope="session")
-def rich_pair(pairs):
-    return pairs(RICH_NODES, kind=WithGpus, **RICH)
-
-
-@pytest.fixture
-def rich(rich_pair):
-    yield rich_pair
-    rich_pair.clean()
+rich_pair, rich = a_pair("rich", RICH_NODES, kind=WithGpus, **RICH)
 
 
 # --- GPUs at NUMA nodes: two to each package of a big machine
@@ -131,17 +126,7 @@ FINE = {
     "files": {"gres.conf": "".join(fine_line(node, gpu) for node in ("fine1", "fine2") for gpu in range(FINE_GPUS))},
     "conf": "GresTypes=gpu\n",
 }
-
-
-@pytest.fixture(scope="session")
-def fine_pair(pairs):
-    return pairs(FINE_NODES, kind=WithFineGpus, **FINE)
-
-
-@pytest.fixture
-def fine(fine_pair):
-    yield fine_pair
-    fine_pair.clean()
+fine_pair, fine = a_pair("fine", FINE_NODES, kind=WithFineGpus, **FINE)
 
 
 # --- nodes with GPUs of different types
@@ -152,17 +137,7 @@ TYPED = {
                                    for kind in ("old", "young") for node in (f"{kind}1", "both1") for i in (0, 1))},
     "conf": "GresTypes=gpu\n",
 }
-
-
-@pytest.fixture(scope="session")
-def typed_pair(pairs):
-    return pairs({"old1": "amd-4x16", "young1": "amd-4x16", "both1": "amd-4x16"}, kind=WithGpus, **TYPED)
-
-
-@pytest.fixture
-def typed(typed_pair):
-    yield typed_pair
-    typed_pair.clean()
+typed_pair, typed = a_pair("typed", dict.fromkeys(("old1", "young1", "both1"), "amd-4x16"), kind=WithGpus, **TYPED)
 
 
 # --- cores that are kept for jobs with GPUs: the first two of each package
@@ -174,17 +149,7 @@ RESTRICTED = {
                                    for i in range(GPUS))},
     "conf": "GresTypes=gpu\n",
 }
-
-
-@pytest.fixture(scope="session")
-def restricted_pair(pairs):
-    return pairs({"big1": "amd-4x16"}, kind=WithGpus, **RESTRICTED)
-
-
-@pytest.fixture
-def restricted(restricted_pair):
-    yield restricted_pair
-    restricted_pair.clean()
+restricted_pair, restricted = a_pair("restricted", {"big1": "amd-4x16"}, kind=WithGpus, **RESTRICTED)
 
 
 # --- for the battery of option sets: 256 CPUs on nodes of two kinds
@@ -258,17 +223,8 @@ TOPOLOGIES = YAML_TREE % "true" + """\
   flat: true
 """
 TOPOLOGIES_CONF = "PartitionName=crossed Nodes=ALL Topology=crossed\nPartitionName=plain Nodes=ALL Topology=plain\n"
-
-
-@pytest.fixture(scope="session")
-def topologies_pair(pairs):
-    return pairs(NETWORK_NODES, conf=TOPOLOGIES_CONF, files={"topology.yaml": TOPOLOGIES})
-
-
-@pytest.fixture
-def topologies(topologies_pair):
-    yield topologies_pair
-    topologies_pair.clean()
+topologies_pair, topologies = a_pair("topologies", NETWORK_NODES, conf=TOPOLOGIES_CONF,
+                                     files={"topology.yaml": TOPOLOGIES})
 
 
 # Networks that ask more of a job than few switches, each as a partition's own: segments in blocks, rings, a torus,
@@ -310,17 +266,7 @@ SHAPED = SHAPED_BLOCKS % ("blocks", "true", *"bbbb") + (SHAPED_RINGS if SLURM_RE
 SHAPED_PARTITIONS = ["rings", "torus"] if SLURM_RELEASE >= (26, 5) else []
 SHAPED_CONF = "".join(f"PartitionName={name} Nodes=ALL Topology={name}\n" for name in SHAPED_PARTITIONS) + \
     f"PartitionName=unshared Nodes=ALL {'Exclusive=TOPO' if SLURM_RELEASE >= (26, 5) else 'ExclusiveTopo=YES'}\n"
-
-
-@pytest.fixture(scope="session")
-def shaped_pair(pairs):
-    return pairs(SHAPED_NODES, conf=SHAPED_CONF, files={"topology.yaml": SHAPED})
-
-
-@pytest.fixture
-def shaped(shaped_pair):
-    yield shaped_pair
-    shaped_pair.clean()
+shaped_pair, shaped = a_pair("shaped", SHAPED_NODES, conf=SHAPED_CONF, files={"topology.yaml": SHAPED})
 
 
 # --- jobs that take turns
@@ -333,14 +279,4 @@ PartitionName=patient Nodes=ALL PriorityTier=1 OverSubscribe=FORCE:1
 PartitionName=urgent Nodes=ALL PriorityTier=10 OverSubscribe=FORCE:1 PreemptMode=OFF
 PartitionName=turns Nodes=ALL PriorityTier=1 OverSubscribe=FORCE:2
 """
-
-
-@pytest.fixture(scope="session")
-def gang_pair(pairs):
-    return pairs({"big1": "amd-4x16"}, conf=GANG)
-
-
-@pytest.fixture
-def gang(gang_pair):
-    yield gang_pair
-    gang_pair.clean()
+gang_pair, gang = a_pair("gang", {"big1": "amd-4x16"}, conf=GANG)

@@ -142,7 +142,7 @@ def test_no_job_is_needlessly_far_from_its_gpus(fine):
     def could_be_near(node, count, wanted):
         return any(len(free[node] & near(some)) >= count for some in itertools.combinations(left[node], wanted))
 
-    for _ in range(80):
+    for _ in range(50):
         if held and len(held) > 12 and chance.random() < 0.6:
             number = chance.choice(list(held))
             end(ours, number)

@@ -6,6 +6,7 @@ tasks have; preferred and required places have as many; spread tasks share none 
 under stock where there is not.
 """
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from rig.ask import fields, held, jobs, threads, wait_running
@@ -20,20 +21,27 @@ WORDS = {"": (1, 2), "--hint=nomultithread": (2, 2), "--threads-per-core=1": (2,
          "--ntasks-per-core=2": (1, 1),
          "--hint=multithread": (1, 2), "-c2": (2, 2)}     # cores of two tasks: under stock, and spread
 DEPENDS = ("", "--hint=nomultithread", "--ntasks-per-core=2")   # on the setting
-SHARING = pytest.mark.parametrize("smt_pair", ["CR_Core"], indirect=True)     # where tasks may share cores
+SHARING = pytest.mark.parametrize("smt", ["CR_Core"], indirect=True)     # where tasks may share cores
 
 
-@pytest.fixture(scope="session", params=SETTINGS)
-def smt_pair(request, pairs):
-    pair = pairs({"smt1": "intel-2x8", "one1": "amd-4x16"}, conf=SETTINGS[request.param])
-    pair.setting = request.param
-    return pair
+@pytest.fixture(scope="module")
+def smt_pairs(pairs):
+    """A pair for each setting, started with the first test that has it."""
+    made = {}
+
+    def of(setting):
+        if setting not in made:
+            made[setting] = pairs({"smt1": "intel-2x8", "one1": "amd-4x16"}, conf=SETTINGS[setting])
+            made[setting].setting = setting
+        return made[setting]
+    return of
 
 
-@pytest.fixture
-def smt(smt_pair):
-    yield smt_pair
-    smt_pair.clean()
+@pytest.fixture(params=SETTINGS)
+def smt(request, smt_pairs):
+    pair = smt_pairs(request.param)
+    yield pair
+    pair.clean()
 
 
 def placed(cluster, *words, script="exec sleep 300"):
@@ -47,17 +55,19 @@ def packages(cores):
     return {core // PACKAGE for core in cores}
 
 
-@pytest.mark.parametrize("smt_pair, words", [(setting, words) for setting in SETTINGS for words in WORDS
-                                             if setting == "CR_Core" or words in DEPENDS], indirect=["smt_pair"])
+@pytest.mark.parametrize("smt, words", [(setting, words) for setting in SETTINGS for words in WORDS
+                                        if setting == "CR_Core" or words in DEPENDS], indirect=["smt"])
 def test_cores_of_two_tasks(smt, words):
     options = ("-N1", "-n2", "-w", "smt1", *words.split())
     cores, spread = WORDS[words]
     if smt.setting == "one task a core" and words not in ("--ntasks-per-core=2", "--hint=multithread"):
         cores, spread = 2, 2
-    assert len(placed(smt.stock, *options)[2]["smt1"]) == cores
-    assert len(placed(smt.ours, *options, "--topo-fit=prefer")[2]["smt1"]) == cores
-    assert len(placed(smt.ours, *options, "--topo-fit=require", "--topo-level=package")[2]["smt1"]) == cores
-    apart = placed(smt.ours, *options, "--topo-fit=spread", "--topo-level=package")[2]["smt1"]
+    fits = ([], ["--topo-fit=prefer"], ["--topo-fit=require", "--topo-level=package"],
+            ["--topo-fit=spread", "--topo-level=package"])
+    with ThreadPoolExecutor() as pool:
+        found = list(pool.map(lambda fit: placed(smt.ours if fit else smt.stock, *options, *fit)[2]["smt1"], fits))
+    assert [len(one) for one in found[:3]] == [cores] * 3
+    apart = found[3]
     assert len(apart) == spread and len(packages(apart)) == spread
 
 

@@ -7,6 +7,7 @@ import pytest
 from rig.ask import expand, fields, jobs
 from rig.cluster import SLURM_RELEASE
 
+from .conftest import a_pair
 from .pair import cores, cuts
 from ..test_step_manager import CONF
 
@@ -21,14 +22,7 @@ until [ "$(cat $WORK/step.* | grep -c ^cpus)" = {STEPS * TASKS} ]; do sleep 0.1;
 """
 
 if SLURM_RELEASE >= (24, 5):
-    @pytest.fixture(scope="module")
-    def managed_pair(pairs):
-        return pairs({"big1": "amd-4x16"}, conf=f"{CONF}TaskPlugin=task/affinity\n")
-
-    @pytest.fixture
-    def managed(managed_pair):
-        yield managed_pair
-        managed_pair.clean()
+    managed_pair, managed = a_pair("managed", {"big1": "amd-4x16"}, conf=f"{CONF}TaskPlugin=task/affinity\n")
 
     @pytest.mark.parametrize("way", [way for since, way in WAYS.items() if SLURM_RELEASE >= since])
     def test_steps_share_no_core(managed, way):
