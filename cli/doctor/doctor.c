@@ -206,8 +206,7 @@ static void check_settings(struct doctor *d)
 
 	if (access(command, X_OK))
 		doctor_warn(d, "install the package topiary, or correct TopiaryCommand: jobs with --topo-matrix run "
-			    "unmapped",
-			    "TopiaryCommand=%s: %s", command, strerror(errno));
+			    "unmapped", "TopiaryCommand=%s: %s", command, strerror(errno));
 	else
 		doctor_ok(d, "TopiaryCommand=%s", command);
 }
@@ -345,8 +344,8 @@ static void values_report(struct doctor *d, const struct values *v, const char *
 		if (other && strcmp(cmd_text(one, "value"), cmd_text(other, "value")))
 			doctor_warn(d, "let all read one file: topiary.conf beside slurm.conf, config= in "
 				    "plugstack.conf, TOPIARY_CONF", "%s=%s (%s) for %s, %s=%s (%s) for %s", key,
-				    cmd_text(one, "value"), cmd_text(one, "from"), v->reader->name, key,
-				    cmd_text(other, "value"), cmd_text(other, "from"), readers[COMMANDS].name);
+				    cmd_text(one, "value" ), cmd_text(one, "from" ), v->reader->name, key,
+				    cmd_text(other, "value" ), cmd_text(other, "from" ), readers[COMMANDS].name);
 	}
 }
 

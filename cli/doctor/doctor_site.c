@@ -111,11 +111,11 @@ static void report_same_hardware(struct doctor *d)
 		json_array_foreach(json_object_get(node, "changes"), j, change)
 			if (!strcmp(cmd_text(change, "what"), "same hardware") && ++found <= SAME_NAMED)
 				doctor_warn(d, "find out which name is wrong, end its topiary-agent, and remove it "
-					    "with topiary forget", "%s: %s", cmd_text(node, "node"),
-					    cmd_text(change, "words"));
+					    "with topiary forget", "%s: %s", cmd_text(node, "node" ), cmd_text(change,
+					    "words" ));
 	if (found > SAME_NAMED)
-		doctor_warn(d, "list them with topiary drift --severity=capacity",
-			    "%u nodes are the same hardware as others", found);
+		doctor_warn(d, "list them with topiary drift --severity=capacity", "%u nodes are the same hardware as "
+			    "others", found);
 	json_decref(answer);
 }
 
@@ -154,8 +154,7 @@ static void report_unreachable(struct doctor *d, const char *why)
 
 	if (*ca && access(ca, R_OK))
 		doctor_error(d, "correct TlsCA, or install the CA file on this host, readable by all", "TlsCA=%s: %s",
-			     ca,
-			     strerror(errno));
+			     ca, strerror(errno));
 	else if (!strncmp(url, "https:", 6))
 		doctor_error(d, PORTS "no firewall may block the port, and TlsCA must name a PEM file with the CA of "
 			     "topiaryd's certificate", "%s; TlsCA=%s", why, ca);
@@ -201,9 +200,8 @@ void doctor_registry(struct doctor *d)
 	doctor_compare_clock(d, "the registry", a.date);
 	d->registry = json_is_object(json_object_get(ready, "checks"));
 	if (!d->registry) {
-		doctor_error(d, "correct RegistryURL: something else than topiaryd answers there", "%s: HTTP status "
-			     "%ld",
-			     d->cmd->settings.registry_url, a.status);
+		doctor_error(d, "correct RegistryURL: something else than topiaryd answers there",
+			     "%s: HTTP status %ld", d->cmd->settings.registry_url, a.status);
 		goto end;
 	}
 	report_readiness(d, json_object_get(ready, "checks"));
@@ -215,8 +213,7 @@ void doctor_registry(struct doctor *d)
 		doctor_ok(d, "topiaryd %s is ready", version);
 	if (doctor_limited(read_signed, d, &out, &e))
 		doctor_error(d, "set RegistryUser to the user who runs topiaryd, or to that uid; if that is right, "
-			     "compare "
-			     "munge's keys and the clocks: nothing is exported", "%s", e.text);
+			     "compare munge's keys and the clocks: nothing is exported", "%s", e.text);
 	buf_free(&out);
 	report_same_hardware(d);
 end:
@@ -326,13 +323,12 @@ void doctor_exports(struct doctor *d)
 			name_add(&old, name);
 	}
 	names_warn(d, &never, "on these nodes: systemctl enable --now topiary-agent; journalctl -u topiary-agent has "
-		   "the "
-		   "reason", "nodes of slurm.conf that have never exported their topology");
-	names_warn(d, &old, "on these nodes: systemctl restart topiary-agent",
-		   "nodes that have not exported their topology since their boot");
+		   "the reason", "nodes of slurm.conf that have never exported their topology");
+	names_warn(d, &old, "on these nodes: systemctl restart topiary-agent", "nodes that have not exported their "
+		   "topology since their boot");
 	names_warn(d, &other, "set NodeName in topiary.conf of these hosts to their name in slurm.conf, then systemctl "
-		   "restart topiary-agent",
-		   "nodes of slurm.conf, whose hosts have other names, that have never exported their topology");
+		   "restart topiary-agent", "nodes of slurm.conf, whose hosts have other names, that have never "
+		   "exported their topology");
 	if (!never.n && !old.n && !other.n)
 		doctor_ok(d, "each node of slurm.conf has exported its topology (%zu)", json_object_size(d->nodes));
 	json_decref(known);
@@ -375,8 +371,7 @@ static void compare_snapshot(struct doctor *d, const struct snapshot *s)
 	free(sets);
 	snprintf(what, sizeof(what), "%s lacks nodes of slurm.conf", path);
 	names_warn(d, &lacking, "export these nodes (systemctl restart topiary-agent there): Slurm places jobs on them "
-		   "as "
-		   "without Topiary", what);
+		   "as without Topiary", what);
 	snprintf(what, sizeof(what), "%s and slurm.conf differ in the number of cores of nodes", path);
 	names_warn(d, &other, "compare with `slurmd -C` on these nodes and correct their NodeName lines in slurm.conf",
 		   what);
@@ -407,8 +402,7 @@ void doctor_snapshot(struct doctor *d)
 				    "%s", e.text);
 	if (!(s = snapshot_parse(text.data, text.len, path, &e))) {
 		doctor_error(d, "remove the file and restart topiary-snapshot; if you edit it by hand, remove `sealed` "
-			     "and "
-			     "the checksum after `end`; " MEANWHILE, "%s", e.text);
+			     "and the checksum after `end`; " MEANWHILE, "%s", e.text);
 		return buf_free(&text);
 	}
 	stat(path, &st);
@@ -481,8 +475,7 @@ void doctor_name(struct doctor *d)
 		if (!doctor_is_here(d, cmd_text(node, "nodehostname")))
 			continue;
 		snprintf(remedy, sizeof(remedy), "set NodeName=%.100s in topiary.conf of this host, then systemctl "
-			 "restart "
-			 "topiary-agent", name);
+			 "restart topiary-agent", name);
 		return doctor_error(d, remedy, "slurm.conf calls this host %s, Topiary calls it %s", name, own);
 	}
 }
@@ -580,8 +573,7 @@ void doctor_monitor(struct doctor *d)
 	else if (*metrics && (stat(metrics, &st) ||
 			      st.st_mtime + 3 * (time_t) s->monitor_metrics_interval < time(NULL)))
 		doctor_warn(d, "journalctl -u topiary-monitor has the reason; restart it if it is older than the "
-			    "setting",
-			    "%s: not written every %u s", metrics, s->monitor_metrics_interval);
+			    "setting", "%s: not written every %u s", metrics, s->monitor_metrics_interval);
 	else if (*metrics)
 		doctor_ok(d, "%s: written every %u s", metrics, s->monitor_metrics_interval);
 }

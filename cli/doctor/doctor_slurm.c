@@ -87,8 +87,7 @@ void doctor_slurm_conf(struct doctor *d)
 		doctor_ok(d, "no %s and no scontrol: a host without Slurm", d->slurm_conf);
 	} else {
 		doctor_error(d, "install this cluster's slurm.conf on this host, readable by everybody, or set "
-			     "SLURM_CONF",
-			     "%s", e.text);
+			     "SLURM_CONF", "%s", e.text);
 	}
 	slurm_conf_free(&c);
 }
@@ -130,8 +129,7 @@ void doctor_controller(struct doctor *d)
 	if (doctor_run(argv, &out, &e)) {
 		doctor_error(d, "start slurmctld, or correct SlurmctldHost and the firewall; correct first what is "
 			     "reported about slurm.conf and PluginDir; after an authentication error compare the "
-			     "clocks "
-			     "and munge's keys", "scontrol show config: %s", e.text);
+			     "clocks and munge's keys", "scontrol show config: %s", e.text);
 		return buf_free(&out);
 	}
 	running = json_object();
@@ -169,8 +167,7 @@ void doctor_select(struct doctor *d)
 
 	if (*type && strcasecmp(type, "select/cons_tres"))
 		doctor_error(d, "set SelectType=select/cons_tres in slurm.conf and restart slurmctld: only that plugin "
-			     "is "
-			     "extended", "%s: SelectType=%s", d->slurm_conf, type);
+			     "is extended", "%s: SelectType=%s", d->slurm_conf, type);
 	else if (!strcasestr(how, "CR_Core"))
 		doctor_warn(d, "set SelectTypeParameters=CR_Core_Memory: Topiary places jobs only where cores are "
 			    "allocated", "%s: SelectTypeParameters=%s", d->slurm_conf, *how ? how : "(not set)");
@@ -187,8 +184,7 @@ void doctor_task(struct doctor *d)
 			    "their job", "%s: TaskPlugin=%s", d->slurm_conf, *plugin ? plugin : "(not set)");
 	else if (strcasestr(param, "autobind"))
 		doctor_warn(d, "remove autobind from TaskPluginParam, and use TopoPlace for a default: tasks that "
-			    "Slurm "
-			    "has bound are not placed", "%s: TaskPluginParam=%s", d->slurm_conf, param);
+			    "Slurm has bound are not placed", "%s: TaskPluginParam=%s", d->slurm_conf, param);
 	else
 		doctor_ok(d, "TaskPlugin=%s", plugin);
 }
@@ -208,8 +204,7 @@ void doctor_mpi(struct doctor *d)
 	for (size_t i = 0; share && i < sizeof(yes) / sizeof(yes[0]); i++)
 		if (!strcasecmp(share->value, yes[i]))
 			doctor_warn(d, "remove PMIxShareServerTopology: PMIx then gives ranks the topology of the "
-				    "node, "
-				    "not of their step", "%s: PMIxShareServerTopology=%s", path, share->value);
+				    "node, not of their step", "%s: PMIxShareServerTopology=%s", path, share->value);
 	slurm_conf_free(&c);
 }
 
@@ -249,8 +244,7 @@ void doctor_plugindir(struct doctor *d)
 			continue;
 		missing = true;
 		doctor_error(d, "install topiary-common on this host, or create the directory: every Slurm program "
-			     "fails "
-			     "without it", "%s: PluginDir names %s: no such directory", d->slurm_conf, path);
+			     "fails without it", "%s: PluginDir names %s: no such directory", d->slurm_conf, path);
 	}
 	if (missing)
 		return;
@@ -337,16 +331,15 @@ static bool plugin_is_good(struct doctor *d, const char *path, uint32_t slurm)
 	if (!strcmp(name, SPANK) || !strcmp(name, SELECT))
 		release = memmem(b.data, b.len, SETTINGS_RELEASE, strlen(SETTINGS_RELEASE));
 	if (release && strcmp(release += strlen(SETTINGS_RELEASE), TOPIARY_VERSION))
-		doctor_warn(d, "install topiary and topiary-slurm of one release",
-			    "%s is of Topiary %.20s, this command of " TOPIARY_VERSION, path, release);
+		doctor_warn(d, "install topiary and topiary-slurm of one release", "%s is of Topiary %.20s, this "
+			    "command of " TOPIARY_VERSION, path, release);
 	buf_free(&b);
 	if (!version && strstr(path, "topiary"))
 		doctor_error(d, "reinstall topiary-slurm", "%s: not a plugin of Slurm", path);
 	else if (version && version >> shift != slurm >> shift)
 		doctor_error(d, "install topiary-slurm built for exactly this release; Slurm skips this plugin, or "
-			     "fails "
-			     "at its start", "%s was built for Slurm " RELEASE ", but " RELEASE " is installed", path,
-			     RELEASE_PARTS(version), RELEASE_PARTS(slurm));
+			     "fails at its start", "%s was built for Slurm " RELEASE ", but " RELEASE " is installed",
+			     path, RELEASE_PARTS(version), RELEASE_PARTS(slurm));
 	else
 		return true;
 	return false;
@@ -421,8 +414,8 @@ static bool read_plugstack(struct doctor *d, const struct slurm_conf *c, bool *o
 		if (*value == '/' || !plugin_find(d, SPANK, true, d->spank))
 			snprintf(d->spank, sizeof(d->spank), "%.*s", len, value);
 		if (config)
-			snprintf(d->spank_config, sizeof(d->spank_config), "%.*s",
-				 (int) strcspn(config + strlen("config="), " \t"), config + strlen("config="));
+			snprintf(d->spank_config, sizeof(d->spank_config), "%.*s", (int) strcspn(config + strlen(
+				 "config=" ), " \t" ), config + strlen("config=" ));
 	}
 	return found;
 }
@@ -527,8 +520,8 @@ void doctor_loaded(struct doctor *d)
 	if (read_maps(pid, &text))
 		doctor_ok(d, "not checked: only root can read what slurmctld (pid %d) has loaded", pid);
 	else if (!memmem(text.data, text.len, ours, strlen(ours)))
-		doctor_error(d, "restart slurmctld: a plugin is loaded at its start only",
-			     "slurmctld (pid %d) has not loaded %s", pid, ours);
+		doctor_error(d, "restart slurmctld: a plugin is loaded at its start only", "slurmctld (pid %d) has not "
+			     "loaded %s", pid, ours);
 	else if (memmem(text.data, text.len, removed, strlen(removed)))
 		doctor_warn(d, "restart slurmctld to load the file that is installed now",
 			    "slurmctld (pid %d) runs with a removed file: %s", pid, removed);

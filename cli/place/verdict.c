@@ -296,12 +296,6 @@ static void describe_beside(const struct verdict *v, struct buf *out)
 			   worse[row].after);
 }
 
-static void add_row(struct table *t, const char *head, const char *words)
-{
-	table_label(t, head);
-	table_cell(t, "%s", words);
-}
-
 /* One item of the list of cores: "cn[1-2]:0-7", or "..." for the rest. */
 struct part {
 	const char *text;
@@ -322,41 +316,37 @@ static bool part_next(const char **at, struct part *out)
 	return out->len;
 }
 
-static void add_cores(struct table *t, const struct verdict *v)
+/* A line for each item. */
+static void describe_cores(const struct verdict *v, struct buf *out)
 {
-	const char *at = v->cores, *head = "cores";
-	struct part p;
+	const char *at = v->cores;
 
-	for (; part_next(&at, &p); head = "") {
-		char words[sizeof(v->cores) + 8];
-
-		snprintf(words, sizeof(words), "%.*s%s%.*s", (int) p.nodes, p.text, p.nodes ? " " : "",
-			 (int) (p.len - p.cores), p.text + p.cores);
-		add_row(t, head, words);
-	}
+	for (struct part p; part_next(&at, &p);)
+		buf_printf(out, "%s%.*s%s%.*s", out->len ? "\n" : "", (int) p.nodes, p.text, p.nodes ? " " : "",
+			   (int) (p.len - p.cores), p.text + p.cores);
 }
 
 void verdict_add_rows(const struct verdict *v, struct table *t)
 {
 	static const struct {
 		const char *head;
-		void (*describe)(const struct verdict *v, struct buf *out);	/* NULL: the cores */
+		void (*describe)(const struct verdict *v, struct buf *out);
 	} rows[] = {
 		{ "asked", describe_asked }, { "wanted", describe_wanted }, { "because", describe_reason },
-		{ "cores", NULL }, { "touches", describe_touched }, { "level", describe_beyond },
+		{ "cores", describe_cores }, { "touches", describe_touched }, { "level", describe_beyond },
 		{ "tasks", describe_cuts }, { "memory", describe_memory }, { "GPUs", describe_gpus },
 		{ "leaves", describe_left }, { "choice", describe_room }, { "beside", describe_beside },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *head = rows[i].head;
 		struct buf words = {0};
 
-		if (rows[i].describe)
-			rows[i].describe(v, &words);
-		else
-			add_cores(t, v);
-		if (words.failed || words.len)
-			add_row(t, rows[i].head, words.failed ? "out of memory" : words.data);
+		rows[i].describe(v, &words);
+		for (char *rest = words.failed ? "out of memory" : words.data, *line; (line = strsep(&rest, "\n"));) {
+			table_label(t, line == words.data || words.failed ? head : "");
+			table_cell(t, "%s", line);
+		}
 		buf_free(&words);
 	}
 }
@@ -377,68 +367,50 @@ void verdict_asked(const struct verdict *v, struct buf *out)
 			   v->request.level == LEVEL_NODE ? "" : level_name(v->request.level));
 }
 
-/* {"touched": {"package": 1, ...}, ...}: missing members are 0. */
-static json_t *counts_json(const struct verdict *v)
+json_t *verdict_json(const struct verdict *v)
 {
-	json_t *rows = json_object();
+	bool placed = v->outcome == VERDICT_PLACED, decided = *v->beside && v->decided_row >= 0;
+	json_t *counts = placed ? json_object() : json_null(), *cores = json_array(), *lacks = json_array(), *j;
+	size_t len = strlen(v->cores), cut = strlen("...");
+	const char *at = v->cores;
+	char path[VERDICT_TEXT];
+	bool has_path = request_path_text(&v->request.path, path, sizeof(path));
+	struct part p;
 
-	for (enum score_row row = 0; row < SCORE_ROWS; row++) {
+	/* {"touched": {"package": 1, ...}, ...}: missing members are 0. */
+	for (enum score_row row = 0; placed && row < SCORE_ROWS; row++) {
 		json_t *levels = json_object();
 
 		for (enum level level = LEVEL_NODE; level < LEVEL_CORE; level++)
 			if (count_at(v, row, level))
 				json_object_set_new(levels, level_name(level_of_count(v, row, level)),
 						    json_integer(count_at(v, row, level)));
-		json_object_set_new(rows, score_row_name(row), levels);
+		json_object_set_new(counts, score_row_name(row), levels);
 	}
-	return rows;
-}
-
-static json_t *cores_json(const struct verdict *v)
-{
-	json_t *list = json_array();
-	const char *at = v->cores;
-	struct part p;
-
+	for (enum level level = LEVEL_PACKAGE; level < LEVEL_CORE; level++)
+		if (verdict_lacks(v, level))
+			json_array_append_new(lacks, json_string(level_name(level)));
 	while (part_next(&at, &p))
 		if (p.nodes)
-			json_array_append_new(list, json_pack("{s:s%, s:s%}", "nodes", p.text, p.nodes,
-							      "cores", p.text + p.cores, p.len - p.cores));
-	return list;
-}
-
-static json_t *decided_json(const struct verdict *v)
-{
-	if (!*v->beside || v->decided_row < 0)
-		return json_null();
-	return json_pack("{s:s, s:s}", "row", score_row_name(v->decided_row), "level",
-			 level_name(level_of_count(v, v->decided_row, v->decided_level)));
-}
-
-json_t *verdict_json(const struct verdict *v)
-{
-	size_t len = strlen(v->cores), cut = strlen("...");
-	char path[VERDICT_TEXT];
-	bool has_path = request_path_text(&v->request.path, path, sizeof(path)), placed = v->outcome == VERDICT_PLACED;
-	json_t *j = json_pack("{s:s, s:s, s:s, s:s?, s:I, s:I}", "outcome", outcome_name(v->outcome), "fit",
-			      fit_name(v->request.fit), "level", level_name(v->request.level), "request",
-			      has_path ? path : NULL, "tasks_per_node", (json_int_t) v->tasks, "cores_per_task",
-			      (json_int_t) v->task_cores);
-
+			json_array_append_new(cores, json_pack("{s:s%, s:s%}", "nodes", p.text, p.nodes,
+							       "cores", p.text + p.cores, p.len - p.cores));
+	j = json_pack("{s:s, s:s, s:s, s:s?, s:I, s:I}", "outcome", outcome_name(v->outcome), "fit",
+		      fit_name(v->request.fit), "level", level_name(v->request.level), "request",
+		      has_path ? path : NULL, "tasks_per_node", (json_int_t) v->tasks, "cores_per_task",
+		      (json_int_t) v->task_cores);
 	for (unsigned i = 0; i < verdict_word_count; i++)
 		if (verdict_words[i].kind == WORD_NUMBER && strcmp(verdict_words[i].name, "better"))
 			json_object_set_new(j, verdict_words[i].name,
 					    json_integer(verdict_number(v, &verdict_words[i])));
-	json_object_set_new(j, "counts", placed ? counts_json(v) : json_null());
-	json_object_set_new(j, "lacks", json_array());
-	for (enum level level = LEVEL_PACKAGE; level < LEVEL_CORE; level++)
-		if (verdict_lacks(v, level))
-			json_array_append_new(json_object_get(j, "lacks"), json_string(level_name(level)));
+	json_object_set_new(j, "counts", counts);
+	json_object_set_new(j, "lacks", lacks);
 	json_object_set_new(j, "beside", *v->beside ? json_string(v->beside) : json_null());
-	json_object_set_new(j, "decided", decided_json(v));
+	json_object_set_new(j, "decided", !decided ? json_null() :
+			    json_pack("{s:s, s:s}", "row", score_row_name(v->decided_row), "level",
+				      level_name(level_of_count(v, v->decided_row, v->decided_level))));
 	json_object_set_new(j, "better_by", v->better < BETTER_COUNT && better[v->better].name ?
 			    json_string(better[v->better].name) : json_null());
-	json_object_set_new(j, "cores", cores_json(v));
+	json_object_set_new(j, "cores", cores);
 	json_object_set_new(j, "cores_cut", json_boolean(len >= cut && !strcmp(v->cores + len - cut, "...")));
 	json_object_set_new(j, "reason", *v->reason ? json_string(v->reason) : json_null());
 	return j;
