@@ -32,7 +32,9 @@ static const struct command {
 	{ "matrix", "Read, add up, convert or generate communication matrices", cmd_matrix },
 	{ "fabric", "Show, draw, convert, import or compare a network fabric", cmd_fabric },
 	{ "map", "Map a job's ranks to its cores and write a rank file", cmd_map },
-	{ "why", "Explain why a job has its cores, or why it waits", cmd_why },
+	{ "why", "Explain what a job has and cost, or why it waits", cmd_why },
+	{ "whatif", "Say when and where a job would start, without submitting it", cmd_whatif },
+	{ "fragmentation", "Count and draw what of the cluster is wholly free", cmd_fragmentation },
 	{ "bind", "Run a rank of torchrun, Ray or mpirun near its GPU, memory and NIC", cmd_bind },
 	{ "replay", "Replay past jobs under other policies, offline", cmd_replay },
 	{ "record", "Record what a command does on each PU, by level of the hardware", cmd_record },
@@ -53,7 +55,7 @@ static int usage(FILE *out)
 {
 	fputs("Usage: topiary COMMAND [OPTION...]\n\n", out);
 	for (size_t i = 0; i < COUNT; i++)
-		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+		fprintf(out, "  %-13s %s\n", commands[i].name, commands[i].help);
 	fputs("\nUse `topiary COMMAND --help` for the options of a command and `topiary --version` for the version.\n",
 	      out);
 	return out == stdout ? EXIT_SUCCESS : EX_USAGE;

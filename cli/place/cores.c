@@ -31,6 +31,18 @@ int cores_load(uint32_t id, job_info_msg_t **out)
 #endif
 }
 
+unsigned cores_allocated(const node_info_t *node)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
+	return node->alloc_cpus;
+#else
+	uint16_t cpus = 0;
+
+	slurm_get_select_nodeinfo(node->select_nodeinfo, SELECT_NODEDATA_SUBCNT, NODE_STATE_ALLOCATED, &cpus);
+	return cpus;
+#endif
+}
+
 int cores_job(uint32_t id, int (*with)(void *data, const job_info_t *job, struct err *e), void *data, struct err *e)
 {
 	job_info_msg_t *m = NULL;

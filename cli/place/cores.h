@@ -10,6 +10,9 @@
 /* slurm_load_job with all details; its parameters differ between releases. */
 int cores_load(uint32_t id, job_info_msg_t **out);
 
+/* CPUs of a node that jobs have, also jobs that this user may not see. */
+unsigned cores_allocated(const node_info_t *node);
+
 /*
  * Load a job's record from slurmctld, as any user may, and call `with` on it; the record is valid during the call. 0,
  * or -1 with an error that names the job.

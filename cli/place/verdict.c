@@ -326,26 +326,31 @@ static void describe_cores(const struct verdict *v, struct buf *out)
 			   (int) (p.len - p.cores), p.text + p.cores);
 }
 
-void verdict_add_rows(const struct verdict *v, struct table *t)
+void verdict_add_rows(const struct verdict *v, bool all, struct table *t)
 {
 	static const struct {
 		const char *head;
 		void (*describe)(const struct verdict *v, struct buf *out);
+		bool detail;
 	} rows[] = {
-		{ "asked", describe_asked }, { "wanted", describe_wanted }, { "because", describe_reason },
-		{ "cores", describe_cores }, { "touches", describe_touched }, { "level", describe_beyond },
-		{ "tasks", describe_cuts }, { "memory", describe_memory }, { "GPUs", describe_gpus },
-		{ "leaves", describe_left }, { "choice", describe_room }, { "beside", describe_beside },
+		{ "asked", describe_asked, false }, { "wanted", describe_wanted, true },
+		{ "because", describe_reason, false }, { "cores", describe_cores, false },
+		{ "touches", describe_touched, false }, { "level", describe_beyond, false },
+		{ "tasks", describe_cuts, false }, { "memory", describe_memory, false },
+		{ "GPUs", describe_gpus, false }, { "leaves", describe_left, true },
+		{ "choice", describe_room, true }, { "beside", describe_beside, true },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const char *head = rows[i].head;
 		struct buf words = {0};
+		char *rest, *line;
 
-		rows[i].describe(v, &words);
-		for (char *rest = words.failed ? "out of memory" : words.data, *line; (line = strsep(&rest, "\n"));) {
-			table_label(t, line == words.data || words.failed ? head : "");
-			table_cell(t, "%s", line);
+		if (all || !rows[i].detail)
+			rows[i].describe(v, &words);
+		for (rest = words.len ? words.data : NULL; (line = strsep(&rest, "\n")); head = "") {
+			table_label(t, head);
+			table_cell(t, "%s", words.failed ? "out of memory" : line);
 		}
 		buf_free(&words);
 	}

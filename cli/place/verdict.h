@@ -4,13 +4,17 @@
 #define TOPIARY_CLI_PLACE_VERDICT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "base/buf.h"
 #include "../table.h"	/* tests have a table.h of their own */
 #include "score/verdict.h"
 
-/* Add a verdict to a table of two columns, a heading and an explanation. */
-void verdict_add_rows(const struct verdict *v, struct table *t);
+/*
+ * Add a verdict to a table of two columns, a heading and an explanation: what the job has; with `all` also how it was
+ * chosen.
+ */
+void verdict_add_rows(const struct verdict *v, bool all, struct table *t);
 
 /* In short: "placed by Topiary"; and, appended to out, the request, "prefer l3" or "/l3=1/core=4". */
 const char *verdict_outcome(const struct verdict *v);

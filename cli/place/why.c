@@ -1,13 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include <fcntl.h>
+#include <glob.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/child.h"
+#include "base/file.h"
 #include "cmd.h"
 #include "cores.h"
+#include "now.h"
+#include "slurm_asked.h"
 #include "verdict.h"
+
+/*
+ * `topiary why`: the verdict of a job, beside what else is known of it: how long it waited and ran, what Slurm did not
+ * keep of its request, what its tasks reported, what `topiary advise` found; of a job that waits, the cores that it
+ * waits for and who has them. `topiary why --pending`: the latter of all jobs in the queue.
+ */
+#define ADVICE_SECONDS 20
+#define REPORT_MAX (1u << 20)	/* bytes of a job's output that are searched */
 
 /* Selects records of a job: all, one array task, or one component of a heterogeneous job. */
 struct which {
@@ -35,21 +50,31 @@ static int which_parse(const char *text, struct which *out)
 struct args {
 	const char *text;
 	struct which which;
+	bool all, pending;
 };
 
 static void check_job(void *args, struct argp_state *state)
 {
 	struct args *a = args;
 
-	if (which_parse(a->text, &a->which))
+	if (!a->text != a->pending)
+		argp_error(state, a->pending ? "--pending is about all jobs" : "expected a JOBID");
+	if (a->text && which_parse(a->text, &a->which))
 		argp_error(state, "'%s' is not a job ID: expected 12, 12_3 (an array task) or 12+1 (a component of a "
 			   "heterogeneous job)", a->text);
 }
 
+static const struct cmd_option options[] = {
+	{ "verbose", 'v', NULL, CMD_FLAG(all), "Also how its cores and nodes were chosen" },
+	{ "pending", 0, NULL, CMD_FLAG(pending), "Explain what each job in the queue waits for" },
+	{0},
+};
+
 static const struct cmd_syntax syntax = {
-	NULL, "JOBID",
-	"Explain why a job has its cores, or why it waits, from the verdict that slurmctld's plugin recorded.",
-	CMD_TEXT(text), "a JOBID", check_job,
+	options, "JOBID\n--pending",
+	"Explain which cores a job has and why, what it cost, or why it waits, from the verdict that slurmctld's "
+	"plugin recorded and what else is known of the job.",
+	CMD_TEXT(text), NULL, check_job,
 };
 
 /* A job, array task or component that slurmctld or accounting knows, and its verdict. */
@@ -60,6 +85,7 @@ struct record {
 	int rc;			/* of verdict_read: 1 when there is none */
 	struct verdict verdict;
 	struct err why;
+	json_t *more;		/* rows beside the verdict: heading to words, which may have lines */
 };
 
 /* In the order of `topiary why`. */
@@ -77,7 +103,7 @@ static struct record *record_add(struct records *all, struct err *e)
 		return NULL;
 	}
 	all->list = list;
-	list[all->n] = (struct record){0};
+	list[all->n] = (struct record){ .more = json_object() };
 	return &list[all->n++];
 }
 
@@ -96,7 +122,6 @@ static void record_read(struct record *t, const char *comments, bool started)
 	if (t->rc <= 0)
 		return;
 	err_set(&t->why, "no verdict: %s",
-		pending ? "it is pending; one is written when it starts, or when it waits for what it requires" :
 		!strcmp(t->state, "ended") && !started ? "it ended before it started" :
 		"Slurm placed it when the site's TopoFit or TopoVerdicts was off, when slurmctld had not loaded"
 		" Topiary's select plugin, or when that had refused topiary.conf (`topiary doctor` on the controller"
@@ -154,7 +179,268 @@ static const char *state_of(const job_info_t *j)
 	return "ended";
 }
 
-static int record_of_job(const job_info_t *j, struct records *all, struct err *e)
+/* --- beside the verdict --- */
+
+static void __attribute__((format(printf, 3, 4))) row_add(json_t *rows, const char *head, const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	if (text && *text)
+		json_object_set_new(rows, head, json_string(text));
+	free(text);
+}
+
+/* "3 s", "12 min", "1 h 20 min", "2 d 3 h" */
+static const char *duration(time_t seconds, char text[static 48])
+{
+	long s = seconds > 0 ? seconds : 0;
+
+	if (s < 120)
+		snprintf(text, 48, "%ld s", s);
+	else if (s < 3600)
+		snprintf(text, 48, "%ld min", s / 60);
+	else if (s < 86400)
+		snprintf(text, 48, "%ld h %ld min", s / 3600, s / 60 % 60);
+	else
+		snprintf(text, 48, "%ld d %ld h", s / 86400, s / 3600 % 24);
+	return text;
+}
+
+static int run_command(int to, void *argv)
+{
+	dup2(open("/dev/null", O_RDWR | O_CLOEXEC), STDIN_FILENO);
+	dup2(STDIN_FILENO, STDERR_FILENO);
+	dup2(to, STDOUT_FILENO);
+	execvp(((char **) argv)[0], argv);
+	return 127;
+}
+
+/* What a command prints, if it succeeds within a while. The caller frees it. */
+static char *output_of(const char *const argv[])
+{
+	struct buf out = {0};
+
+	if (child_run(run_command, (void *) argv, ADVICE_SECONDS, REPORT_MAX, &out, NULL) || !out.len)
+		buf_free(&out);
+	while (out.len && out.data[out.len - 1] == '\n')
+		out.data[--out.len] = '\0';
+	return out.data;
+}
+
+static void join_cost(json_t *rows, const job_info_t *j)
+{
+	bool ended = !(j->job_state & JOB_COMPLETING) && (j->job_state & JOB_STATE_BASE) > JOB_SUSPENDED;
+	time_t until = ended || j->end_time < time(NULL) ? j->end_time : time(NULL), ran = until - j->start_time;
+	bool suspended = (j->job_state & JOB_STATE_BASE) == JOB_SUSPENDED;
+	char waited[48], had[48];
+
+	/* A job that was suspended had its cores for less; Slurm counts that apart. */
+	if (j->suspend_time && j->pre_sus_time)
+		ran = j->pre_sus_time + (suspended ? 0 : until - j->suspend_time);
+	if (j->start_time && j->start_time <= time(NULL) && j->nodes && *j->nodes)
+		row_add(rows, "cost", "waited %s, %s %u CPUs for %s: %.2f CPU hours", duration(j->start_time -
+			(j->eligible_time > j->submit_time ? j->eligible_time : j->submit_time), waited),
+			ended ? "had" : "has had", j->num_cpus, duration(ran, had), j->num_cpus * (double) ran / 3600);
+}
+
+static void join_slurm(json_t *rows, const job_info_t *j)
+{
+	static const char *const argv[] = { "scontrol", "-o", "show", "topology", NULL };
+	struct slurm_asked asked = { .nodes = j->nodes, .switches = j->req_switch == NO_VAL ? 0 : j->req_switch,
+				     .wait = j->wait4switch == NO_VAL ? 0 : j->wait4switch };
+	char *topology = j->nodes && *j->nodes ? output_of(argv) : NULL;
+	struct buf out = {0};
+
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
+	asked.segment = j->segment_size == NO_VAL16 ? 0 : j->segment_size;
+#endif
+	if (topology)
+		slurm_asked_check(&asked, topology, &out);
+	if (out.len && !out.failed)
+		row_add(rows, "Slurm", "%.*s", (int) out.len - 1, out.data);
+	buf_free(&out);
+	free(topology);
+}
+
+/* The lines of --topo-report among the job's messages, "rank 0  node cn1  CPUs ...". */
+static void join_report(json_t *rows, const job_info_t *j)
+{
+	char path[PATH_MAX] = "", *first = NULL;
+	struct buf text = {0};
+	unsigned tasks = 0, rank;
+
+	if (j->batch_flag)
+		slurm_get_job_stderr(path, sizeof(path), (job_info_t *) j);
+	if (*path != '/' || file_read(path, REPORT_MAX, &text, NULL) || !text.len)
+		return buf_free(&text);
+	for (char *rest = text.data, *line; (line = strsep(&rest, "\n"));)
+		if (sscanf(line, "rank %9u  node ", &rank) == 1 && strstr(line, "  CPUs L#")) {
+			first = first ? first : line;
+			tasks++;
+		}
+	if (first)
+		row_add(rows, "report", "%s%s", first, tasks > 1 ? "; of the other tasks see the job's messages" : "");
+	buf_free(&text);
+}
+
+static void join_advice(json_t *rows, const job_info_t *j)
+{
+	char job[16], pattern[2][PATH_MAX];
+	const char *const argv[] = { "/proc/self/exe", "advise", "--brief", job, NULL };
+	glob_t found = {0};
+	char *advice;
+
+	snprintf(job, sizeof(job), "%u", j->job_id);
+	snprintf(pattern[0], sizeof(pattern[0]), "topiary-%u.*", j->job_id);
+	snprintf(pattern[1], sizeof(pattern[1]), "%s/topiary-%u.*", j->work_dir ? j->work_dir : ".", j->job_id);
+	if (glob(pattern[0], 0, NULL, &found) == 0 || glob(pattern[1], 0, NULL, &found) == 0) {
+		advice = output_of(argv);
+		row_add(rows, "advice", "%s", advice ? advice : "");
+		free(advice);
+	}
+	globfree(&found);
+}
+
+/* --- jobs that wait --- */
+
+static const struct {
+	enum job_state_reason reason;
+	const char *words;
+} reasons[] = {
+	{ WAIT_NO_REASON, "Slurm has not considered it yet" },
+	{ WAIT_PRIORITY, "jobs with a higher priority are first" },
+	{ WAIT_RESOURCES, "what it needs is in use" },
+	{ WAIT_DEPENDENCY, "a job that it depends on has not ended as it must" },
+	{ WAIT_HELD, "an administrator holds it" },
+	{ WAIT_HELD_USER, "its user holds it: scontrol release" },
+	{ WAIT_TIME, "its time to begin has not come" },
+	{ WAIT_LICENSES, "licences are in use" },
+	{ WAIT_RESERVATION, "its reservation has not begun" },
+	{ WAIT_PART_NODE_LIMIT, "it requests more nodes than its partition allows" },
+	{ WAIT_PART_TIME_LIMIT, "it requests more time than its partition allows" },
+	{ WAIT_PART_DOWN, "its partition is down" },
+	{ WAIT_NODE_NOT_AVAIL, "a node that it names is not available" },
+	{ WAIT_ARRAY_TASK_LIMIT, "its array has as many running tasks as it may" },
+};
+
+static void reason_words(const job_info_t *j, struct buf *out)
+{
+	size_t i = 0;
+
+	while (i < sizeof(reasons) / sizeof(reasons[0]) && reasons[i].reason != j->state_reason)
+		i++;
+	if (i < sizeof(reasons) / sizeof(reasons[0]))
+		buf_puts(out, reasons[i].words);
+	else if (j->state_desc)
+		buf_puts(out, j->state_desc);
+	else
+		buf_printf(out, "Slurm's reason is number %u: squeue -j %u prints its name", (unsigned) j->state_reason,
+			   j->job_id);
+	if (j->start_time > time(NULL)) {
+		char at[32];
+
+		buf_printf(out, "; planned by Slurm for %s", now_time(j->start_time, at));
+	}
+}
+
+/*
+ * The one domain that a job with a requirement waits for, and the cores in it; false if it waits for something else, or
+ * for several nodes. The number of cores is in the verdict's reason (select_plugin/steer.c).
+ */
+static bool waits_for(const struct verdict *v, enum level *level, unsigned *cores)
+{
+	static const char before[] = "it requires 1 node with ";
+	const struct request_path *path = &v->request.path;
+	unsigned n;
+	int used = 0;
+
+	if (v->outcome != VERDICT_WAITS || strncmp(v->reason, before, strlen(before)) ||
+	    sscanf(v->reason + strlen(before), "%9u core%n", &n, &used) != 1 || !used || !n)
+		return false;
+	*level = v->request.level;
+	*cores = n;
+	if (path->kind || (path->steps && (path->steps != 2 || path->step[0].count != 1 || path->step[1].level != LEVEL_CORE)))
+		return false;
+	if (path->steps)
+		*level = path->step[0].level;
+	return true;
+}
+
+/* Where that domain is first, and until when whose it is. */
+static void first_words(const struct now_domain *d, unsigned cores, struct buf *first, struct buf *held)
+{
+	char at[32], name[64];
+
+	if (!d->node) {
+		buf_printf(first, "none is known: no node that it may have and whose cores are known has %u such cores "
+			   "that will be free by the limits of jobs", cores);
+		return;
+	}
+	if (d->level == LEVEL_NODE)
+		buf_printf(first, "%s", d->node->info->name);
+	else
+		buf_printf(first, "%s %u of %s (cores %u-%u)", level_noun(d->level, 1), d->number, d->node->info->name,
+			   d->first, d->first + d->cores - 1);
+	if (!d->at) {
+		buf_printf(first, " has %u free cores now: it waits for something else", cores);
+		return;
+	}
+	buf_printf(first, " has %u free cores at %s at the latest", cores, now_time(d->at, at));
+	for (size_t i = 0; i < d->nholders && i < sizeof(d->holders) / sizeof(d->holders[0]); i++) {
+		const job_info_t *j = d->holders[i];
+
+		buf_printf(held, "%sjob %s", i ? ", " : "", now_job_name(j, name));
+		buf_printf(held, " of %s", now_user(j, name));
+		buf_printf(held, " until %s", now_time(j->end_time, at));
+	}
+	if (d->nholders > sizeof(d->holders) / sizeof(d->holders[0]))
+		buf_printf(held, " and %zu more", d->nholders - sizeof(d->holders) / sizeof(d->holders[0]));
+}
+
+/* Rows about a job that waits, with the verdict that it has. */
+static void join_wait(const struct now *n, const job_info_t *j, const struct verdict *v, json_t *rows)
+{
+	struct buf first = {0}, held = {0}, reason = {0};
+	struct now_domain d;
+	enum level level;
+	unsigned cores;
+
+	reason_words(j, &reason);
+	if (v && waits_for(v, &level, &cores) && n && now_first(n, j, level, cores, &d) == 0) {
+		row_add(rows, "waits for", "one %s with %u free cores", level_noun(level, 1), cores);
+		first_words(&d, cores, &first, &held);
+		row_add(rows, "first", "%s", first.failed ? "" : first.data);
+		row_add(rows, "held by", "%s", held.len && !held.failed ? held.data : "");
+	}
+	row_add(rows, "queue", "%s", reason.failed ? "" : reason.data);
+	buf_free(&first);
+	buf_free(&held);
+	buf_free(&reason);
+}
+
+static void record_join(const struct cmd *c, struct record *t, const job_info_t *j)
+{
+	if (!strcmp(t->state, "pending")) {
+		struct now now;
+		struct err e;
+		int rc = now_load(c, &now, &e);
+
+		join_wait(rc ? NULL : &now, j, &t->verdict, t->more);
+		now_free(&now);
+		return;
+	}
+	join_cost(t->more, j);
+	join_slurm(t->more, j);
+	join_report(t->more, j);
+	join_advice(t->more, j);
+}
+
+static int record_of_job(const struct cmd *c, const job_info_t *j, struct records *all, struct err *e)
 {
 	const char *const comments[] = { j->admin_comment, j->system_comment };
 	struct record *t = record_add(all, e);
@@ -165,20 +451,23 @@ static int record_of_job(const job_info_t *j, struct records *all, struct err *e
 	t->state = state_of(j);
 	t->task = j->array_task_id;
 	t->id = j->job_id;
-	if (j->array_task_str)
-		snprintf(t->name, sizeof(t->name), "%u_[%s]", j->array_job_id, j->array_task_str);
-	else if (j->array_task_id != NO_VAL)
-		snprintf(t->name, sizeof(t->name), "%u_%u", j->array_job_id, j->array_task_id);
-	else if (j->het_job_id)
-		snprintf(t->name, sizeof(t->name), "%u+%u", j->het_job_id, j->het_job_offset);
-	else
-		snprintf(t->name, sizeof(t->name), "%u", j->job_id);
+	now_job_name(j, t->name);
 	record_read(t, comments[verdict_find(comments[0], &start, &len)], j->nodes && *j->nodes);
+	if (t->rc == 0) {
+		record_join(c, t, j);
+	} else if (t->rc > 0 && !strcmp(t->state, "pending")) {
+		struct buf reason = {0};
+
+		reason_words(j, &reason);
+		err_set(&t->why, "no verdict: it is pending, since %s; a verdict is written when it starts, or when it "
+			"waits for what it requires", reason.data ? reason.data : "?");
+		buf_free(&reason);
+	}
 	return 0;
 }
 
 /* Returns 0, 1 if slurmctld does not know the job, or -1. */
-static int records_of_slurmctld(const struct which *w, struct records *all, struct err *e)
+static int records_of_slurmctld(const struct cmd *c, const struct which *w, struct records *all, struct err *e)
 {
 	job_info_msg_t *m = NULL;
 	int rc = 0;
@@ -188,7 +477,7 @@ static int records_of_slurmctld(const struct which *w, struct records *all, stru
 		return errno == ESLURM_INVALID_JOB_ID ? 1 : err_set(e, "%s", slurm_strerror(errno));
 	for (uint32_t i = 0; rc == 0 && i < m->record_count; i++)
 		if (is_selected(&m->job_array[i], w))
-			rc = record_of_job(&m->job_array[i], all, e);
+			rc = record_of_job(c, &m->job_array[i], all, e);
 	slurm_free_job_info_msg(m);
 	if (all->n)
 		qsort(all->list, all->n, sizeof(*all->list), record_compare);
@@ -257,16 +546,25 @@ static int records_of_accounting(const struct which *w, struct records *all, str
 
 /* --- output --- */
 
-static int print_one(const struct record *record, struct err *e)
+static int print_one(const struct record *record, bool all, struct err *e)
 {
 	static const struct table_column columns[] = { { "", TABLE_LEFT }, { "", TABLE_LEFT }, {0} };
 	bool waited = record->verdict.outcome == VERDICT_WAITS && !strcmp(record->state, "ended");
 	struct table *t = table_new(columns);
+	const char *head;
+	json_t *words;
 
 	table_label(t, "job");
 	table_cell(t, "%s, %s: %s", record->name, record->state, waited ? "waited" : verdict_outcome(&record->verdict));
 	table_colour(t, COLOUR_BOLD);
-	verdict_add_rows(&record->verdict, t);
+	verdict_add_rows(&record->verdict, all, t);
+	json_object_foreach(record->more, head, words)
+		for (const char *line = json_string_value(words), *label = head; line && *line; label = "") {
+			table_label(t, label);
+			table_cell(t, "%.*s", (int) strcspn(line, "\n"), line);
+			line += strcspn(line, "\n");
+			line += *line == '\n';
+		}
 	return table_finish(t, e);
 }
 
@@ -298,13 +596,13 @@ static int print_json(const struct records *all, struct err *e)
 	json_t *jobs = json_array();
 
 	for (const struct record *r = all->list; r < all->list + all->n; r++)
-		json_array_append_new(jobs, json_pack("{s:s, s:s, s:o, s:s?}", "job", r->name, "state", r->state,
+		json_array_append_new(jobs, json_pack("{s:s, s:s, s:o, s:O, s:s?}", "job", r->name, "state", r->state,
 						      "verdict", r->rc ? json_null() : verdict_json(&r->verdict),
-						      "error", r->rc ? r->why.text : NULL));
+						      "more", r->more, "error", r->rc ? r->why.text : NULL));
 	return cmd_print_new(json_pack("{s:o}", "jobs", jobs), e);
 }
 
-static int print_records(const struct cmd *c, const struct records *all, struct err *e)
+static int print_records(const struct cmd *c, const struct records *all, bool details, struct err *e)
 {
 	size_t with = 0;
 
@@ -314,7 +612,77 @@ static int print_records(const struct cmd *c, const struct records *all, struct 
 		return err_set(e, "%s", all->list->why.text);
 	if (c->json)
 		return print_json(all, e);
-	return all->n == 1 ? print_one(all->list, e) : print_table(all, e);
+	return all->n == 1 ? print_one(all->list, details, e) : print_table(all, e);
+}
+
+/* --- the queue --- */
+
+static int job_compare(const void *a, const void *b)
+{
+	const job_info_t *one = *(const job_info_t *const *) a, *other = *(const job_info_t *const *) b;
+
+	if (one->priority != other->priority)
+		return one->priority > other->priority ? -1 : 1;
+	return one->job_id < other->job_id ? -1 : one->job_id > other->job_id;
+}
+
+/* All jobs that wait, in the order of their priority. */
+static int print_pending(const struct cmd *c, struct err *e)
+{
+	static const struct table_column columns[] = {
+		{ "JOB", TABLE_LEFT }, { "USER", TABLE_LEFT }, { "WAITS FOR", TABLE_LEFT },
+		{ "WHERE OR WHY", TABLE_LEFT }, {0},
+	};
+	static const char *const parts[] = { "first", "held by", "queue" };
+	json_t *list = json_array(), *job, *word;
+	const job_info_t **jobs = NULL;
+	struct now now = {0};
+	size_t n = 0, i;
+	int rc = now_load(c, &now, e);
+
+	if (rc == 0 && !(jobs = calloc(now.jobs->record_count + 1, sizeof(*jobs))))
+		rc = err_set(e, "out of memory");
+	for (uint32_t k = 0; rc == 0 && k < now.jobs->record_count; k++)
+		if ((now.jobs->job_array[k].job_state & JOB_STATE_BASE) == JOB_PENDING)
+			jobs[n++] = &now.jobs->job_array[k];
+	if (n)
+		qsort(jobs, n, sizeof(*jobs), job_compare);
+	for (i = 0; i < n; i++) {
+		struct verdict v;
+		char name[64], user[64];
+		bool has = verdict_read(jobs[i]->admin_comment, &v, NULL) == 0 ||
+			verdict_read(jobs[i]->system_comment, &v, NULL) == 0;
+
+		job = json_pack("{s:s, s:s}", "job", now_job_name(jobs[i], name), "user",
+				now_user(jobs[i], user));
+		join_wait(&now, jobs[i], has ? &v : NULL, job);
+		json_array_append_new(list, job);
+	}
+	free(jobs);
+	now_free(&now);
+	if (rc == 0 && !c->json) {
+		struct table *t = table_new(columns);
+
+		json_array_foreach(list, i, job) {
+			struct buf words = {0};
+
+			for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
+				if ((word = json_object_get(job, parts[k])) && (k != 2 || !words.len))
+					buf_printf(&words, "%s%s%s", words.len ? "; " : "", k == 1 ? "held by " : "",
+						   json_string_value(word));
+			table_cell(t, "%s", cmd_text(job, "job"));
+			table_cell(t, "%s", cmd_text(job, "user"));
+			table_cell(t, "%s", cmd_text(job, "waits for"));
+			table_cell(t, "%s", words.failed || !words.len ? "" : words.data);
+			buf_free(&words);
+		}
+		json_decref(list);
+		return table_finish(t, e);
+	}
+	if (rc == 0)
+		return cmd_print_new(json_pack("{s:o}", "pending", list), e);
+	json_decref(list);
+	return rc;
 }
 
 int cmd_why(struct cmd *c, int argc, char **argv, struct err *e)
@@ -325,11 +693,15 @@ int cmd_why(struct cmd *c, int argc, char **argv, struct err *e)
 
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
-	rc = records_of_slurmctld(&a.which, &all, e);
+	if (a.pending)
+		return print_pending(c, e);
+	rc = records_of_slurmctld(c, &a.which, &all, e);
 	if (rc > 0)
 		rc = records_of_accounting(&a.which, &all, e);
 	if (rc == 0)
-		rc = print_records(c, &all, e);
+		rc = print_records(c, &all, a.all, e);
+	for (size_t i = 0; i < all.n; i++)
+		json_decref(all.list[i].more);
 	free(all.list);
 	return rc ? err_within(e, "job %s", a.text) : 0;
 }

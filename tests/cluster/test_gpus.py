@@ -126,7 +126,7 @@ def test_cores_are_divided_as_the_gpus_are(cluster, words, wanted):
     number, _, record = done.stdout.partition("\n")
     mine = {cpu // 2 for cpu in expand(re.search(r"Nodes=cn3 CPU_IDs=(\S+)", record).group(1))}
     assert [len([core for core in mine if core // 8 == package]) for package in (0, 1)] == wanted
-    assert "3, near its cores" in cluster.topiary("why", number).stdout
+    assert "3, near its cores" in cluster.topiary("why", "-v", number).stdout
 
 
 if BY_NUMA:
@@ -138,7 +138,7 @@ if BY_NUMA:
         number, _, record = done.stdout.partition("\n")
         mine = {cpu // 2 for cpu in expand(re.search(r"Nodes=cn8 CPU_IDs=(\S+)", record).group(1))}
         assert {len([core for core in mine if core // 8 == numa]) for numa in range(8)} <= {3, 4}
-        assert "8, near its cores" in cluster.topiary("why", number).stdout
+        assert "8, near its cores" in cluster.topiary("why", "-v", number).stdout
 
 
 @ONE_MAKER

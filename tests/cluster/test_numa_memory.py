@@ -93,7 +93,7 @@ def test_far_memory_is_said(node):
         node.place(8, 0.9)
     number = node.submit(8, 0.9)
     assert node.where(number) == {SMALL: 8}, "a job that prefers does not wait"
-    told = node.cluster.topiary("why", number, user=JOB_USER).stdout
+    told = node.cluster.topiary("why", "-v", number, user=JOB_USER).stdout
     assert ("memory   on 1 of 1 node, it requests more than the NUMA nodes of its cores have free: part of it may be"
             " far\n" in told)
     (told,) = json.loads(node.cluster.topiary("why", "--json", number, user=JOB_USER).stdout)["jobs"]
@@ -105,7 +105,7 @@ def test_require_waits_until_memory_is_free(node):
     places = [node.where(number) for number in running]
     waiting = node.submit(8, 0.9, "--topo-mem=require")
     assert wait_until(lambda: "topiary:1 waits" in jobs(node.cluster, waiting)[0], 30, 0.2)
-    told = node.cluster.topiary("why", waiting, user=JOB_USER).stdout
+    told = node.cluster.topiary("why", "-v", waiting, user=JOB_USER).stdout
     assert f"it requires 1 node with 8 cores and {int(0.9 * node.unit)} MB free in their NUMA nodes" in told
     node.cluster.command(["scancel", running[3]])
     assert node.where(waiting) == places[3]

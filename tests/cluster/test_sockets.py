@@ -23,7 +23,7 @@ def placed(cluster, *options):
     number = cluster.batch("sleep 60", "--output=/dev/null", *options).stdout.strip()
     wait_running(cluster, number)
     cores = cores_of(cluster, number)
-    why = cluster.topiary("why", number).stdout
+    why = cluster.topiary("why", "-v", number).stdout
     cluster.command(["scancel", number])
     assert "placed by Topiary" in why, why
     return cores

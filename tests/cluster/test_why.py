@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """A user asks why a job has its cores, or why it waits, and is told what slurmctld decided."""
+import datetime
 import json
+import re
+import time
 
 import pytest
-from rig.ask import cores_of, expand, jobs, wait_running
+from rig.ask import cores_of, expand, fields, jobs, wait_running
 from rig.cluster import JOB_USER
 from rig.processes import wait_until
 
@@ -33,8 +36,8 @@ def why(cluster, *arguments, check=True):
 def told(cluster, number):
     """{heading: words}, and the words of the lines without one below it."""
     rows, head = {}, None
-    for line in why(cluster, number).stdout.rstrip("\n").split("\n"):
-        head, words = (line.split(None, 1) if not line.startswith(" ") else (head, line.strip()))
+    for line in why(cluster, "-v", number).stdout.rstrip("\n").split("\n"):
+        head, words = (re.split("  +", line, maxsplit=1) if not line.startswith(" ") else (head, line.strip()))
         rows[head] = rows[head] + "\n" + words if head in rows else words
     return rows
 
@@ -224,3 +227,100 @@ def test_tasks_that_cannot_be_divided_evenly(cluster, submit):
 def test_usage_errors(cluster, words):
     refused = why(cluster, *words, check=False)
     assert refused.returncode == 64, refused.stderr
+
+
+# --- what it cost, what it waits for: against Slurm's records, in words of their own
+
+def seconds(text):
+    return datetime.datetime.fromisoformat(text).timestamp()
+
+
+def test_what_a_job_cost(cluster, submit):
+    number = placed(cluster, submit, "-n5", "--begin=now")
+    rows = told(cluster, number)
+    record = cluster.job_record(number)
+    found = re.fullmatch(r"waited (\d+) s, has had (\d+) CPUs for (\d+) s: ([0-9.]+) CPU hours", rows["cost"])
+    waited, cpus, ran, hours = found.groups()
+    assert cpus == record["NumCPUs"]
+    eligible = max(seconds(record["SubmitTime"]), seconds(record["EligibleTime"]))
+    assert int(waited) == seconds(record["StartTime"]) - eligible
+    assert int(ran) <= time.time() - seconds(record["StartTime"])
+    assert abs(int(ran) * int(cpus) / 3600 - float(hours)) < .006
+    assert len(why(cluster, number).stdout.split("\n")) <= 11, "ten lines"
+
+
+def first_l3(cluster, numbers, node="cn1", size=8):
+    """{first core: (when it is free by the limits of jobs, the jobs until then)} of the L3 caches of a node."""
+    ends, owner = {}, {}
+    for number in numbers:
+        ends[number] = seconds(cluster.job_record(number)["EndTime"])
+        owner |= {core: number for core in cores_of(cluster, number)[node]}
+    found = {}
+    for first in range(0, 64, size):
+        held = sorted({owner[core] for core in range(first, first + size) if core in owner}, key=ends.get)
+        found[first] = (ends[held[-1]] if held else 0, held)
+    return found
+
+
+def test_what_a_waiting_job_waits_for(cluster, submit):
+    limits = [50, 40, 30, 20, 45, 35, 25, 55]
+    holders = [placed(cluster, submit, f"-n{cores}", f"--time={limit}", "--topo-fit=require", "--topo-level=l3")
+               for limit, cores in zip(limits, [5, 6, 7, 5, 6, 7, 5, 8])]
+    number = submit("-w", "cn1", "-N1", "-n8", "--topo-fit=require", "--topo-level=l3")
+    assert wait_until(lambda: not why(cluster, number, check=False).returncode, 30)
+    rows = told(cluster, number)
+    caches = first_l3(cluster, holders)
+    when, held = min(caches.values())
+    first, = [first for first, (at, _) in caches.items() if at == when]
+    assert rows["waits for"] == "one L3 cache with 8 free cores"
+    clock = datetime.datetime.fromtimestamp(when)
+    assert re.fullmatch(rf"L3 cache {first // 8} of cn1 \(cores {first}-{first + 7}\) has 8 free cores at "
+                        rf"(\S+T)?{clock:%H:%M:%S} at the latest", rows["first"]), rows
+    assert re.findall(r"job (\d+) of (\w+) until", rows["held by"]) == [(job, JOB_USER) for job in held], rows
+    assert rows["queue"].startswith(("what it needs is in use", "jobs with a higher priority", "Slurm has not"))
+    later = submit("-w", "cn1", "-N1", "-n64", "--topo-fit=prefer")
+    words = {"Resources": "what it needs is in use", "Priority": "jobs with a higher priority are first"}
+    assert wait_until(lambda: cluster.job_record(later).get("Reason") in words, 30)
+    pending = json.loads(why(cluster, "--pending", "--json").stdout)["pending"]
+    assert {job["job"] for job in pending} >= {number, later}
+    by_job = {job["job"]: job for job in pending}
+    assert by_job[number]["held by"] == rows["held by"] and by_job[number]["first"] == rows["first"]
+    # Slurm changes its reason from one round to the next.
+    assert by_job[later]["queue"].startswith((*words.values(), "a node that it names", "Slurm has not")), by_job[later]
+    assert "waits for" not in by_job[later]
+    table = why(cluster, "--pending").stdout
+    assert rows["first"] in table and f"held by {rows['held by']}" in table
+
+
+def test_what_is_whole(cluster, submit):
+    numbers = [placed(cluster, submit, "-n5"), placed(cluster, submit, "-n16", "--topo-level=package")]
+    taken = {core for number in numbers for core in cores_of(cluster, number)["cn1"]}
+    told_now = json.loads(cluster.topiary("fragmentation", "--nodes=cn1", "--json", user=JOB_USER).stdout)
+    for level, size in (("node", 64), ("package", 16), ("numa", 8), ("l3", 8)):
+        used = [len(taken & set(range(first, first + size))) for first in range(0, 64, size)]
+        assert told_now["levels"][level] == {"all": len(used), "free": used.count(0),
+                                             "partly": sum(0 < n < size for n in used)}, level
+    drawn = told_now["drawn"]["cn1"]
+    assert [i for i, core in enumerate(drawn.replace("|", "").replace(" ", "")) if core == "#"] == sorted(taken)
+    assert [len(package.replace(" ", "")) for package in drawn.split("|")] == [16] * 4
+    printed = cluster.topiary("fragmentation", user=JOB_USER).stdout
+    assert re.search(rf"^cn1 +{re.escape(drawn)}$", printed, re.MULTILINE) and "cn3 " not in printed, printed
+
+
+def test_what_if(cluster, submit):
+    """Nothing is submitted; a required L3 cache is there when the first of the jobs in the way ends."""
+    holders = [placed(cluster, submit, "-n5", f"--time={limit}", "--topo-fit=require", "--topo-level=l3")
+               for limit in (50, 40, 30, 20, 45, 35, 25, 55)]
+    last = max(map(int, holders))
+    line = ["sbatch", "-w", "cn1", "-N1", "-n8", "--time=5", "--topo-level=l3", "--wrap=true"]
+    answers = {answer["fit"]: answer for answer in
+               json.loads(cluster.topiary("whatif", "--json", *line, user=JOB_USER).stdout)["whatif"]}
+    now = time.time()
+    assert [answers[fit]["nodes"] for fit in ("prefer", "require", "off")] == ["cn1"] * 3, answers
+    assert seconds(answers["prefer"]["start"]) <= now + 60 >= seconds(answers["off"]["start"]), answers
+    free = min(at for at, _ in first_l3(cluster, holders).values())
+    assert 0 <= seconds(answers["require"]["start"]) - free <= 90, (answers, free)
+    assert max(map(int, (job["JobId"] for job in map(fields, jobs(cluster))))) <= last + 3
+    assert not cluster.command(["squeue", "-h", "-t", "PD"]).stdout
+    never = cluster.topiary("whatif", "sbatch", "-w", "cn1", "-N1", "-n99", user=JOB_USER).stdout
+    assert never.count("not at all:") == 3 and "sbatch" not in never, never

@@ -158,7 +158,7 @@ def show_cores(cluster, number):
               "Whole domains: the allocated cores share caches and memory, and no other domain is cut.") as step:
         step.show("\n".join(f"{node}: cores {','.join(map(str, mine))}" for node, mine in cores.items()),
                   f"scontrol -d show job {number}")
-        step.show(cluster.topiary("why", number).stdout, f"topiary why {number}")
+        step.show(cluster.topiary("why", "-v", number).stdout, f"topiary why -v {number}")
     return cores
 
 

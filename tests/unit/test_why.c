@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include "../../cli/place/slurm_asked.h"
 #include "../../cli/place/verdict.h"
 #include "table.h"
 
@@ -21,7 +22,7 @@ static char *words_of(const struct verdict *v)
 	FILE *out = open_memstream(&text, &len);
 
 	assert_non_null(out);
-	verdict_add_rows(v, t);
+	verdict_add_rows(v, true, t);
 	assert_int_equal(table_print(t, out), 0);
 	fclose(out);
 	table_free(t);
@@ -393,6 +394,51 @@ TEST(prints_a_summary)
 		buf_printf(&b, "%s, ", verdict_outcome(&v));
 		verdict_asked(&v, &b);
 		assert_string_equal(b.data, rows[i].words);
+	}
+}
+
+/* What Slurm's own options asked of the network and did not get. */
+TEST(warns_of_what_slurm_did_not_keep)
+{
+	static const char tree[] = "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=cn[1-4]\n"
+			     "SwitchName=s2 Level=0 LinkSpeed=1 Nodes=cn[5-8]\n"
+			     "SwitchName=top Level=1 LinkSpeed=1 Nodes=cn[1-8] Switches=s[1-2]\n";
+	static const char two_trees[] = "SwitchName=s1 Level=0 Nodes=cn[1-4]\nSwitchName=t1 Level=0 Nodes=cn[1-8]\n";
+	static const char blocks[] = "BlockName=b1 BlockIndex=0 Nodes=cn[01-18] BlockSize=18\n"
+			       "BlockName=b2 BlockIndex=1 Nodes=cn[19-36] BlockSize=18\n"
+			       "BlockName=b3 BlockIndex=2 Nodes=cn[37-54] BlockSize=18\n"
+			       "AggregatedBlock=b[1-3] BlockIndex=3 Nodes=cn[01-54] BlockSize=54\n";
+	static const struct {
+		const char *topology;
+		struct slurm_asked asked;
+		const char *words;
+	} rows[] = {
+		{ tree, { "cn[3-5]", 1, 60, 0 }, "--switches=1 was not kept: its nodes are on 2 leaf switches (s1: 2, "
+		  "s2: 1); Slurm waits 60 s for it at most\n" },
+		{ tree, { "cn[3-5]", 2, 60, 0 }, NULL },
+		{ tree, { "cn[3-5]", 0, 0, 0 }, NULL },
+		{ tree, { "cn[1-4]", 1, 60, 0 }, NULL },
+		{ tree, { "cn[8-9]", 1, 60, 0 }, NULL },	/* cn9 is in no switch */
+		{ two_trees, { "cn[1-2],cn5", 1, 60, 0 }, NULL },
+		{ blocks, { "cn[01-17],cn[19-35],cn[37-38]", 0, 0, 12 },
+		  "--segment=12 was not kept: its 36 nodes are in blocks of b1: 17, b2: 17, b3: 2\n" },
+		{ blocks, { "cn[01-12],cn[19-30],cn[37-48]", 0, 0, 12 }, NULL },
+		{ blocks, { "cn[01-18],cn[19-36]", 0, 0, 36 }, NULL },	/* of an aggregated block */
+		{ blocks, { "cn[17-20]", 0, 0, 0 },
+		  "its 4 nodes are in 2 blocks (b1: 2, b2: 2), and would fit into one\n" },
+		{ blocks, { "cn[01-19]", 0, 0, 0 }, NULL },
+		{ blocks, { "cn[01-04]", 0, 0, 0 }, NULL },
+		{ "No topology information available\n", { "cn1", 1, 0, 2 }, NULL },
+		{ "SwitchName=s1 Nodes=cn[1-\nBlockName=b Nodes=\n", { "cn1", 1, 0, 2 }, NULL },
+		{ tree, { "cn[1-", 1, 0, 2 }, NULL },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		FREED(buf_free) struct buf b = {0};
+
+		slurm_asked_check(&rows[i].asked, rows[i].topology, &b);
+		if (strcmp(b.data ? b.data : "", rows[i].words ? rows[i].words : ""))
+			fail_msg("row %zu: %s", i, b.data ? b.data : "nothing");
 	}
 }
 

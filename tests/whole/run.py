@@ -207,7 +207,7 @@ class Round:
                 for a in range(request.matrix)))
             options.insert(0, f"--topo-matrix={folder}/matrix")
         text = SCRIPT.replace("{srun}", srun).replace("{saw}", f"{site.folder}/bin/saw").replace(
-            "{why}", "" if site.stock else "topiary why $SLURM_JOB_ID >{folder}/why.$SLURM_JOB_ID 2>&1")
+            "{why}", "" if site.stock else "topiary why -v $SLURM_JOB_ID >{folder}/why.$SLURM_JOB_ID 2>&1")
         job, refusal = self.submit(site, folder, text, options)
         if not job:
             return "refused", [{"batch": refusal}]
@@ -215,7 +215,7 @@ class Round:
         if end != "ended":
             told = {"batch": str(site.jobs.get(job))}
             if not site.stock:
-                told["why"] = site.topiary("why", job, check=False).stdout
+                told["why"] = site.topiary("why", "-v", job, check=False).stdout
             self.cancel(site, [job])
             return end, [told]
         runs = {path.suffix for path in folder.glob("record.*")} or {".none"}

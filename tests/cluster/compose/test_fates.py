@@ -92,21 +92,21 @@ def test_what_a_partition_may_have_of_a_node_is_kept(plain, submissions, nodes):
     ours, _ = plain.fates([f"-p capped {words}" for words in submissions])
     placed = cores(plain.ours, ours[-1])
     assert sorted(placed) == nodes and not cuts(placed)
-    assert "placed by Topiary" in plain.ours.topiary("why", fields(ours[-1])["JobId"]).stdout
+    assert "placed by Topiary" in plain.ours.topiary("why", "-v", fields(ours[-1])["JobId"]).stdout
 
 
 def test_job_that_waits_for_the_limit_of_its_partition(plain):
     running(plain.ours, "-n5", "-p", "capped", "-w", "big1")
     number = submit(plain.ours, *"-N1 -n8 -p capped -w big1 --comment=topo-fit=require,topo-level=l3".split())
     settled(plain.ours, number)
-    assert wait_until(lambda: not plain.ours.topiary("why", number, check=False).returncode, 30)
+    assert wait_until(lambda: not plain.ours.topiary("why", "-v", number, check=False).returncode, 30)
     assert ("because  it requires 1 node with 8 cores in one L3 cache; jobs of partition capped have 5 CPUs of node"
-            " big1, with MaxCPUsPerNode=8\n" in plain.ours.topiary("why", number).stdout)
+            " big1, with MaxCPUsPerNode=8\n" in plain.ours.topiary("why", "-v", number).stdout)
 
 
 def test_node_with_a_job_is_none_for_all_of_its_memory(plain):
     running(plain.ours, "-n5", "-w", "big1")
-    told = [plain.ours.topiary("why", running(plain.ours, "--mem=0", *words.split())[0]).stdout
+    told = [plain.ours.topiary("why", "-v", running(plain.ours, "--mem=0", *words.split())[0]).stdout
             for words in ("-N1 -n6", "-N2 -n9")]
     assert "3 of 4 nodes offered by Slurm had room" in told[0] and "beside   mid1" in told[0]
     assert "placed by Topiary" in told[1]

@@ -105,13 +105,13 @@ def test_why_names_gpus_that_are_far(rich, node):
         return number, [told["verdict"][name] for name in ("gpus", "gpus_far", "cores_far")]
 
     number, told = placed("-n8", "--gres=gpu:1")
-    assert told == [1, 0, 0] and "GPUs     1, near its cores\n" in ours.topiary("why", number).stdout
+    assert told == [1, 0, 0] and "GPUs     1, near its cores\n" in ours.topiary("why", "-v", number).stdout
     assert placed("-n1", "-c32", "--gres=gpu:1")[1] == [1, 0, BESIDE_GPU]
     assert placed("-n20")[1] == [0, 0, 0]
     number, told = placed("-n4", "--gres=gpu:2")
     (record,) = jobs(ours, number)
     assert told == [2, 2, 4] and not packages(cores(ours, record)[node]) & set(gpus(record))
-    assert "2 of 2 are far from all of its cores, 4 of its cores are far" in ours.topiary("why", number).stdout
+    assert "2 of 2 are far from all of its cores, 4 of its cores are far" in ours.topiary("why", "-v", number).stdout
 
 
 @pytest.mark.parametrize("submissions", [

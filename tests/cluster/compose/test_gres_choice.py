@@ -77,7 +77,7 @@ def test_near_gpus_and_whole_tasks_come_before_memory(fine, node):
     most = int(re.search(r"RealMemory=(\d+)", record).group(1)) * 7 // 10
     number, _, mine, granted = place(fine.ours, "-w", node, "-n2", "-c8", "--gpus-per-task=1", f"--mem={most}")
     assert len(granted) == 2 and mine == near(granted)
-    told = fine.ours.topiary("why", number).stdout
+    told = fine.ours.topiary("why", "-v", number).stdout
     assert "GPUs     2, near its cores" in told and "part of it may be far" in told and "none is split" in told
 
 
@@ -114,7 +114,7 @@ def test_a_node_without_a_free_gpu_is_no_candidate(fine):
         place(ours, "-w", "fine2", "-n7", "--topo-fit=require", "--topo-level=l3")
     number, node, mine, granted = place(ours, "-n5", "--gres=gpu:1")
     assert node == "fine2" and granted == {FINE_AT.index(FINE_GPUS - 1)} and mine <= near(granted)
-    assert "near its cores" in ours.topiary("why", number).stdout
+    assert "near its cores" in ours.topiary("why", "-v", number).stdout
 
 
 @pytest.mark.parametrize("before", [[], ["-w", "fine2"]], ids=["nothing before", "another node before"])
@@ -186,7 +186,7 @@ def test_a_job_that_is_requeued_gives_its_gpu_back(fine):
 def test_a_node_with_gpus_of_another_type_is_no_candidate(typed, words):
     number, node, _, granted = place(typed.ours, *f"-x both1 -n8 {words}".split())
     assert node == "young1" and len(granted) == 1
-    assert "1 of 2 nodes offered by Slurm had room" in typed.ours.topiary("why", number).stdout
+    assert "1 of 2 nodes offered by Slurm had room" in typed.ours.topiary("why", "-v", number).stdout
 
 
 @pytest.mark.parametrize("words", ["--gres=gpu:old:2,gpu:young:2", "--gres=gpu:4"])

@@ -3,6 +3,7 @@
 """Where Slurm knows the network, a job of several nodes stays as near together as under stock Slurm, and is packed in
 each node."""
 import pytest
+from rig.ask import fields
 from rig.cluster import SLURM_RELEASE
 
 from .pair import cores, cuts
@@ -59,6 +60,17 @@ def test_more_nodes_than_any_switch_has(network):
     ours, stock = last_of(network, ["-N4 -n32 --ntasks-per-core=1 --ntasks-per-node=8"])
     assert len(ours) == len(stock) == 4
     assert not cuts(ours)
+
+
+def test_why_warns_where_the_wait_for_a_switch_ended(network):
+    """No switch has four nodes."""
+    ours, _ = network.fates(["-N4 -n4 --switches=1@0:01"], start=True)
+    placed = leaves(cores(network.ours, ours[-1]))
+    told = network.ours.topiary("why", fields(ours[-1])["JobId"]).stdout
+    if len(placed) == 1:
+        assert "Slurm " not in told
+    else:
+        assert "Slurm    --switches=1 was not kept: its nodes are on 2 leaf switches" in told, told
 
 
 def test_too_many_for_a_switch_waits_as_under_stock(network):

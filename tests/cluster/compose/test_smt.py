@@ -87,12 +87,12 @@ def test_spread_tasks_share_cores_where_there_is_no_room(smt):
     placed(smt.ours, "-N1", "-n1", "-c28", "-w", "smt1")
     number, record, cores = placed(smt.ours, "-N1", "-n4", "-w", "smt1", "--topo-fit=spread", "--topo-level=package")
     assert len(cores["smt1"]) == 2
-    assert "4 tasks on one node; they share 2 cores\n" in smt.ours.topiary("why", number).stdout
+    assert "4 tasks on one node; they share 2 cores\n" in smt.ours.topiary("why", "-v", number).stdout
 
 
 def test_why_counts_the_cores_that_were_given(smt):
     number, _, cores = placed(smt.ours, "-N1", "-n8", "-w", "smt1")
-    told = smt.ours.topiary("why", number).stdout
+    told = smt.ours.topiary("why", "-v", number).stdout
     assert len(cores["smt1"]) == (8 if smt.setting == "one task a core" else 4)
     assert (("8 tasks of 1 core" if smt.setting == "one task a core" else "8 tasks on one node; they share 4 cores\n")
             in told), told

@@ -61,7 +61,7 @@ def test_options_without_effect_are_reported(folders, conf, why):
         wait_running(cluster, taken.stdout.strip())
         assert not cluster.batch("true", "-n2", "--output=/dev/null").stderr
         if "CR_CPU" in conf:
-            assert why in cluster.topiary("why", taken.stdout.strip()).stdout
+            assert why in cluster.topiary("why", "-v", taken.stdout.strip()).stdout
             refused = cluster.batch("true", "-n2", *REQUIRED, check=False)
             assert refused.returncode and why in refused.stderr, refused
         cluster.command(["scancel", taken.stdout.strip()])
@@ -71,7 +71,7 @@ def test_required_placement_without_a_snapshot_is_left_to_slurm(folders):
     with started(folders, kind=WithoutSnapshot) as cluster:
         number = cluster.batch("exec sleep 60", "-n2", "--output=/dev/null", *REQUIRED).stdout.strip()
         wait_running(cluster, number)
-        assert "no snapshot" in cluster.topiary("why", number).stdout
+        assert "no snapshot" in cluster.topiary("why", "-v", number).stdout
         log = (cluster.folder / "log" / "slurmctld.log").read_text()
         assert log.count(f"JobId={number}: it requires a placement, but there is no snapshot") == 1
         cluster.command(["scancel", number])
@@ -95,9 +95,9 @@ def test_required_placement_on_a_node_that_the_snapshot_lacks_waits_and_names_it
         number, other = (cluster.batch("exec sleep 60", "-n2", "--output=/dev/null", *options).stdout.strip()
                          for options in (REQUIRED, ()))
         wait_running(cluster, other)
-        told = cluster.topiary("why", other).stdout
+        told = cluster.topiary("why", "-v", other).stdout
         assert "because  the snapshot has none of its nodes, or different hardware for them\n" in told
         assert "choice   0 of 1 node offered by Slurm had room; 1 is not in the snapshot, or different there\n" in told
         assert wait_until(lambda: "; node cn1 is not in the snapshot, or different there\n" in
-                          cluster.topiary("why", number, check=False).stdout, 60, 0.2)
+                          cluster.topiary("why", "-v", number, check=False).stdout, 60, 0.2)
         cluster.command(["scancel", number, other])

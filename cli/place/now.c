@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#include "now.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <slurm/slurm_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cores.h"
+#include "place.h"
+#include "shape/hostlist.h"
+
+#define NEVER ((time_t) INT64_MAX)
+
+struct adding {
+	struct now *now;
+	const job_info_t *job;
+};
+
+/* Each core of a list "0-5,12" of cores, or of CPUs of which a core has so many. */
+static void list_remove(uint64_t *set, const char *list, unsigned cpus, unsigned cores)
+{
+	unsigned from, to;
+
+	for (const char *at = list; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+		int n = sscanf(at, "%9u-%9u", &from, &to);
+
+		for (unsigned c = from; n > 0 && c <= (n > 1 ? to : from); c++)
+			if (c / cpus < cores)
+				core_set_remove(set, c / cpus);
+	}
+}
+
+static int holder_add(void *adding, const char *host, const char *cores, unsigned threads, struct err *e)
+{
+	struct adding *a = adding;
+	size_t at = string_map_find(&a->now->names, host);
+	struct now_node *node = at == STRING_MAP_NONE ? NULL : &a->now->nodes[at];
+	unsigned words;
+	struct now_holder *list;
+
+	(void) threads;
+	if (!node || !node->shape || !*cores)
+		return 0;
+	words = core_set_words(node->shape->cores);
+	if (!(list = reallocarray(node->holders, node->nholders + 1, sizeof(*list))))
+		return err_set(e, "out of memory");
+	node->holders = list;
+	list[node->nholders] = (struct now_holder){ a->job, calloc(words, sizeof(uint64_t)) };
+	if (!list[node->nholders].cores)
+		return err_set(e, "out of memory");
+	core_set_fill(list[node->nholders].cores, node->shape->cores);
+	list_remove(list[node->nholders].cores, cores, 1, node->shape->cores);
+	core_set_complement(list[node->nholders].cores, list[node->nholders].cores, node->shape->cores);
+	list_remove(node->free, cores, 1, node->shape->cores);
+	node->nholders++;
+	return 0;
+}
+
+static int node_add(struct now *n, const node_info_t *info, struct err *e)
+{
+	struct now_node *node = &n->nodes[n->n++];
+	uint32_t state = info->node_state, base = state & NODE_STATE_BASE;
+
+	node->info = info;
+	if (string_map_add(&n->names, info->name) == STRING_MAP_NONE)
+		return err_set(e, "out of memory");
+	node->shape = directory_shape(&n->directory, info->name);
+	if (base == NODE_STATE_DOWN || base == NODE_STATE_FUTURE || base == NODE_STATE_UNKNOWN ||
+	    state & (NODE_STATE_DRAIN | NODE_STATE_FAIL | NODE_STATE_MAINT | NODE_STATE_NO_RESPOND))
+		node->state = NOW_DOWN;
+	if (!node->shape || node->shape->cores != (unsigned) info->sockets * info->cores) {
+		node->shape = NULL;
+		node->state = node->state ? node->state : NOW_UNKNOWN;
+		return 0;
+	}
+	if (!(node->free = calloc(core_set_words(node->shape->cores), sizeof(uint64_t))))
+		return err_set(e, "out of memory");
+	core_set_fill(node->free, node->shape->cores);
+	list_remove(node->free, info->cpu_spec_list, info->threads ? info->threads : 1, node->shape->cores);
+	return 0;
+}
+
+/* Jobs that PrivateData hides from this user, or a job whose cores are not in its record: the CPUs do not add up. */
+static void node_check(struct now_node *node)
+{
+	unsigned words = node->shape ? core_set_words(node->shape->cores) : 0, known = 0;
+
+	for (size_t i = 0; i < node->nholders; i++)
+		for (unsigned w = 0; w < words; w++)
+			known += __builtin_popcountll(node->holders[i].cores[w]);
+	if (node->shape && !node->state && known * (node->info->threads ? node->info->threads : 1u) < cores_allocated(node->info))
+		node->state = NOW_HIDDEN;
+}
+
+int now_load(const struct cmd *c, struct now *out, struct err *e)
+{
+	int rc = 0;
+
+	*out = (struct now){0};
+	slurm_init(NULL);
+	if (!(out->snapshot = published_snapshot(c, NULL, e)) || directory_fill(&out->directory, out->snapshot, e))
+		return -1;
+	if (slurm_load_node(0, &out->slurm_nodes, SHOW_ALL | SHOW_DETAIL) ||
+	    slurm_load_partitions(0, &out->partitions, SHOW_ALL) ||
+	    slurm_load_jobs(0, &out->jobs, SHOW_ALL | SHOW_DETAIL))
+		return err_set(e, "slurmctld: %s", slurm_strerror(errno));
+	if (!(out->nodes = calloc(out->slurm_nodes->record_count + 1, sizeof(*out->nodes))))
+		return err_set(e, "out of memory");
+	for (uint32_t i = 0; rc == 0 && i < out->slurm_nodes->record_count; i++)
+		if (out->slurm_nodes->node_array[i].name)
+			rc = node_add(out, &out->slurm_nodes->node_array[i], e);
+	for (uint32_t i = 0; rc == 0 && i < out->jobs->record_count; i++) {
+		const job_info_t *j = &out->jobs->job_array[i];
+		uint32_t base = j->job_state & JOB_STATE_BASE;
+
+		if (base == JOB_RUNNING || base == JOB_SUSPENDED || j->job_state & JOB_COMPLETING)
+			if (cores_each(j, holder_add, &(struct adding){ out, j }, e) && strstr(e->text, "memory"))
+				rc = -1;
+	}
+	for (size_t i = 0; i < out->n; i++)
+		node_check(&out->nodes[i]);
+	return rc;
+}
+
+void now_free(struct now *n)
+{
+	for (size_t i = 0; i < n->n; i++) {
+		for (size_t k = 0; k < n->nodes[i].nholders; k++)
+			free(n->nodes[i].holders[k].cores);
+		free(n->nodes[i].holders);
+		free(n->nodes[i].free);
+	}
+	free(n->nodes);
+	string_map_free(&n->names);
+	directory_free(&n->directory);
+	snapshot_free(n->snapshot);
+	if (n->slurm_nodes)
+		slurm_free_node_info_msg(n->slurm_nodes);
+	if (n->partitions)
+		slurm_free_partition_info_msg(n->partitions);
+	if (n->jobs)
+		slurm_free_job_info_msg(n->jobs);
+	*n = (struct now){0};
+}
+
+/* --- the first free domain --- */
+
+/* A job without a limit, or past it, ends at no time that is known. */
+static time_t end_of(const job_info_t *job)
+{
+	return job->time_limit == INFINITE || !job->end_time || job->end_time <= time(NULL) ? NEVER : job->end_time;
+}
+
+static unsigned count_in(const uint64_t *set, unsigned first, unsigned cores)
+{
+	unsigned n = 0;
+
+	for (unsigned c = first; c < first + cores; c++)
+		n += core_set_has(set, c);
+	return n;
+}
+
+static int holder_compare(const void *a, const void *b)
+{
+	time_t one = end_of(((const struct now_holder *) a)->job), other = end_of(((const struct now_holder *) b)->job);
+
+	return one < other ? -1 : one > other;
+}
+
+/* The jobs that have to end until the domain has so many free cores, by their limits. Fills d, of which the place is. */
+static void domain_wait(const struct now_node *node, unsigned cores, struct now_domain *d)
+{
+	unsigned has = count_in(node->free, d->first, d->cores);
+
+	d->at = 0;
+	d->nholders = 0;
+	for (size_t i = 0; i < node->nholders && has < cores; i++) {
+		unsigned more = count_in(node->holders[i].cores, d->first, d->cores);
+
+		if (!more)
+			continue;
+		if (d->nholders < sizeof(d->holders) / sizeof(d->holders[0]))
+			d->holders[d->nholders] = node->holders[i].job;
+		d->nholders++;
+		d->at = end_of(node->holders[i].job);
+		has += more;
+	}
+	if (has < cores)
+		d->at = NEVER;
+}
+
+struct allowed {
+	const struct now *now;
+	unsigned char *of;	/* by node: 1 in its partition, 2 named, 4 excluded */
+	unsigned char bit;
+};
+
+static int allow(const char *name, void *allowed)
+{
+	struct allowed *a = allowed;
+	size_t at = string_map_find(&a->now->names, name);
+
+	if (at != STRING_MAP_NONE)
+		a->of[at] |= a->bit;
+	return 0;
+}
+
+static bool has_word(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *at = list; at && (at = strstr(at, word)); at += n)
+		if ((at == list || at[-1] == ',') && (!at[n] || at[n] == ','))
+			return true;
+	return false;
+}
+
+int now_first(const struct now *n, const job_info_t *job, enum level level, unsigned cores, struct now_domain *out)
+{
+	struct allowed a = { .now = n, .of = calloc(n->n + 1, 1) };
+	bool named = job->req_nodes && *job->req_nodes;
+	struct now_domain best = { .at = NEVER };
+	int rc = -1;
+
+	if (!a.of || (job->features && *job->features) || (job->resv_name && *job->resv_name))
+		goto end;
+	for (uint32_t i = 0; i < n->partitions->record_count; i++) {
+		const partition_info_t *p = &n->partitions->partition_array[i];
+
+		a.bit = 1;
+		if (has_word(job->partition, p->name) && p->nodes && hostlist_expand(p->nodes, allow, &a, NULL))
+			goto end;
+	}
+	a.bit = 2;
+	if (named && hostlist_expand(job->req_nodes, allow, &a, NULL))
+		goto end;
+	a.bit = 4;
+	if (job->exc_nodes && *job->exc_nodes && hostlist_expand(job->exc_nodes, allow, &a, NULL))
+		goto end;
+	for (size_t i = 0; i < n->n; i++) {
+		struct now_node *node = &n->nodes[i];
+		unsigned number = 0;
+		bool has = false;
+
+		if (a.of[i] != (named ? 3 : 1) || node->state)
+			continue;
+		if (node->nholders)
+			qsort(node->holders, node->nholders, sizeof(*node->holders), holder_compare);
+		/* A level that the node lacks counts as the next one out, as in the score. */
+		for (enum level l = level; !has; l--)
+			for (size_t k = 0; k < node->shape->ndomains; k++) {
+				const struct shape_domain *s = &node->shape->domains[k];
+				struct now_domain d = { node, l, 0, s->first, s->cores, 0, {NULL}, 0 };
+
+				if (s->level != l)
+					continue;
+				has = true;
+				d.number = number++;
+				domain_wait(node, cores, &d);
+				if (s->cores >= cores && d.at < best.at)
+					best = d;
+			}
+	}
+	*out = best;
+	rc = 0;
+end:
+	free(a.of);
+	return rc;
+}
+
+const char *now_time(time_t at, char text[static 32])
+{
+	time_t today = time(NULL);
+	struct tm tm, day;
+
+	localtime_r(&at, &tm);
+	localtime_r(&today, &day);
+	strftime(text, 32, tm.tm_yday == day.tm_yday && tm.tm_year == day.tm_year ? "%H:%M:%S" : "%Y-%m-%dT%H:%M:%S",
+		 &tm);
+	return text;
+}
+
+const char *now_job_name(const job_info_t *j, char text[static 64])
+{
+	if (j->array_task_str)
+		snprintf(text, 64, "%u_[%s]", j->array_job_id, j->array_task_str);
+	else if (j->array_task_id != NO_VAL)
+		snprintf(text, 64, "%u_%u", j->array_job_id, j->array_task_id);
+	else if (j->het_job_id)
+		snprintf(text, 64, "%u+%u", j->het_job_id, j->het_job_offset);
+	else
+		snprintf(text, 64, "%u", j->job_id);
+	return text;
+}
+
+/* Slurm's record has the name only for jobs since slurmctld's start, or not at all. */
+const char *now_user(const job_info_t *job, char text[static 64])
+{
+	const struct passwd *pw = job->user_name ? NULL : getpwuid(job->user_id);
+
+	if (job->user_name || pw)
+		snprintf(text, 64, "%s", job->user_name ? job->user_name : pw->pw_name);
+	else
+		snprintf(text, 64, "uid %u", job->user_id);
+	return text;
+}

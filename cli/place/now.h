@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_CLI_PLACE_NOW_H
+#define TOPIARY_CLI_PLACE_NOW_H
+
+#include <slurm/slurm.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "base/core_set.h"
+#include "cmd.h"
+#include "score/request.h"
+#include "shape/snapshot.h"
+
+/*
+ * Who has which cores of the cluster now: slurmctld's records of nodes and jobs, as any user may read them, over the
+ * shapes of the snapshot. For `topiary why` of jobs that wait and `topiary fragmentation`.
+ */
+
+/* A job with cores of a node. */
+struct now_holder {
+	const job_info_t *job;
+	uint64_t *cores;
+};
+
+struct now_node {
+	const node_info_t *info;
+	const struct shape *shape;	/* of as many cores as Slurm has */
+	uint64_t *free;			/* cores that no job has and Slurm does not reserve for the system */
+	struct now_holder *holders;
+	size_t nholders;
+	/* Why it is left out of all that is said, in the order of topiary(1), fragmentation. */
+	enum now_state { NOW_USED, NOW_DOWN, NOW_UNKNOWN, NOW_HIDDEN } state;
+};
+
+struct now {
+	node_info_msg_t *slurm_nodes;
+	partition_info_msg_t *partitions;
+	job_info_msg_t *jobs;
+	struct snapshot *snapshot;
+	struct directory directory;
+	struct string_map names;
+	struct now_node *nodes;		/* in slurmctld's order, by the numbers of names */
+	size_t n;
+};
+
+/* 0, or -1 with an error. Free it in either case. */
+int now_load(const struct cmd *c, struct now *out, struct err *e);
+void now_free(struct now *n);
+
+/* The domain of so many cores that is free first, if every job ends by its limit. */
+struct now_domain {
+	const struct now_node *node;	/* NULL: none is ever free, as far as is known */
+	enum level level;
+	unsigned number, first, cores;	/* its number among those of its level on the node, from 0; its cores */
+	time_t at;			/* 0: it is free now */
+	const job_info_t *holders[8];	/* that have to end, in the order of their ends; the first of them */
+	size_t nholders;
+};
+
+/*
+ * For a job that needs `cores` cores within one domain of a level, on a node that it may have. 0, or -1 if that cannot
+ * be known here: the job names features or a reservation.
+ */
+int now_first(const struct now *n, const job_info_t *job, enum level level, unsigned cores, struct now_domain *out);
+
+/* "14:30:00" of today, else "2026-11-28T14:30:00"; "12", "12_3" or "12+1"; the user's name, else number. */
+const char *now_time(time_t at, char text[static 32]);
+const char *now_job_name(const job_info_t *job, char text[static 64]);
+const char *now_user(const job_info_t *job, char text[static 64]);
+
+#endif
