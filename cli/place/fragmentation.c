@@ -26,8 +26,9 @@ static const struct cmd_option options[] = {
 
 static const struct cmd_syntax syntax = {
 	options, "",
-	"Count the packages, NUMA nodes, caches and GPUs that are entirely free now, and draw the nodes.\vIn the picture "
-	"each character is a core: . free, # in use, x reserved for the system; | separates packages, a blank L3 caches.",
+	"Count the packages, NUMA nodes, caches and GPUs that are entirely free now, and draw the nodes.\vIn the "
+	"picture each character is a core: . free, # in use, x reserved for the system; | separates packages, a blank "
+	"L3 caches.",
 	{ .form = ARG_NONE }, NULL, NULL,
 };
 

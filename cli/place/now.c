@@ -87,11 +87,12 @@ static int node_add(struct now *n, const node_info_t *info, struct err *e)
 static void node_check(struct now_node *node)
 {
 	unsigned words = node->shape ? core_set_words(node->shape->cores) : 0, known = 0;
+	unsigned threads = node->info->threads ? node->info->threads : 1;
 
 	for (size_t i = 0; i < node->nholders; i++)
 		for (unsigned w = 0; w < words; w++)
 			known += __builtin_popcountll(node->holders[i].cores[w]);
-	if (node->shape && !node->state && known * (node->info->threads ? node->info->threads : 1u) < cores_allocated(node->info))
+	if (node->shape && !node->state && known * threads < cores_allocated(node->info))
 		node->state = NOW_HIDDEN;
 }
 
@@ -170,7 +171,7 @@ static int holder_compare(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-/* The jobs that have to end until the domain has so many free cores, by their limits. Fills d, of which the place is. */
+/* The jobs that have to end until the domain of d has so many free cores, by their limits, into d. */
 static void domain_wait(const struct now_node *node, unsigned cores, struct now_domain *d)
 {
 	unsigned has = count_in(node->free, d->first, d->cores);

@@ -116,8 +116,8 @@ void slurm_asked_check(const struct slurm_asked *a, const char *topology, struct
 		struct buf where = {0};
 
 		if ((used = groups_print(&g, &where)) > a->switches && !where.failed)
-			buf_printf(out, "--switches=%u was not kept: its nodes are on %u leaf switches (%s); Slurm waits "
-				   "%u s for it at most\n", a->switches, used, where.data, a->wait);
+			buf_printf(out, "--switches=%u was not kept: its nodes are on %u leaf switches (%s); Slurm "
+				   "waits %u s for it at most\n", a->switches, used, where.data, a->wait);
 		buf_free(&where);
 	}
 	groups_clear(&g);
@@ -131,8 +131,8 @@ void slurm_asked_check(const struct slurm_asked *a, const char *topology, struct
 		}
 		/* A segment that is larger than each block is for aggregated ones. */
 		if (!whole && a->segment <= largest && !where.failed)
-			buf_printf(out, "--segment=%u was not kept: its %u nodes are in blocks of %s\n", a->segment, nodes,
-				   where.data);
+			buf_printf(out, "--segment=%u was not kept: its %u nodes are in blocks of %s\n", a->segment,
+				   nodes, where.data);
 		else if (!a->segment && used > 1 && nodes <= largest && !where.failed)
 			buf_printf(out, "its %u nodes are in %u blocks (%s), and would fit into one\n", nodes, used,
 				   where.data);

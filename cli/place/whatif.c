@@ -23,8 +23,8 @@ struct args {
 
 static const struct cmd_syntax syntax = {
 	NULL, "sbatch [OPTION...] [SCRIPT [ARGUMENT...]]",
-	"Say when and where a job would start with --topo-fit=prefer, require and off, without submitting it.\vWithout a "
-	"script an empty one is assumed.",
+	"Say when and where a job would start with --topo-fit=prefer, require and off, without submitting it.\vWithout "
+	"a script an empty one is assumed.",
 	CMD_COMMAND(line), "the line for sbatch", NULL,
 };
 

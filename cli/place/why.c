@@ -232,20 +232,26 @@ static char *output_of(const char *const argv[])
 	return out.data;
 }
 
+static void cost_add(json_t *rows, time_t since, time_t start, time_t ran, bool ended, unsigned cpus)
+{
+	char waited[48], had[48];
+
+	row_add(rows, "cost", "waited %s, %s %u CPU%s for %s: %.2f CPU hours", duration(start - since, waited),
+		ended ? "had" : "has had", cpus, PLURAL(cpus), duration(ran, had), cpus * (double) ran / 3600);
+}
+
 static void join_cost(json_t *rows, const job_info_t *j)
 {
 	bool ended = !(j->job_state & JOB_COMPLETING) && (j->job_state & JOB_STATE_BASE) > JOB_SUSPENDED;
 	time_t until = ended || j->end_time < time(NULL) ? j->end_time : time(NULL), ran = until - j->start_time;
 	bool suspended = (j->job_state & JOB_STATE_BASE) == JOB_SUSPENDED;
-	char waited[48], had[48];
 
 	/* A job that was suspended had its cores for less; Slurm counts that apart. */
 	if (j->suspend_time && j->pre_sus_time)
 		ran = j->pre_sus_time + (suspended ? 0 : until - j->suspend_time);
 	if (j->start_time && j->start_time <= time(NULL) && j->nodes && *j->nodes)
-		row_add(rows, "cost", "waited %s, %s %u CPUs for %s: %.2f CPU hours", duration(j->start_time -
-			(j->eligible_time > j->submit_time ? j->eligible_time : j->submit_time), waited),
-			ended ? "had" : "has had", j->num_cpus, duration(ran, had), j->num_cpus * (double) ran / 3600);
+		cost_add(rows, j->eligible_time > j->submit_time ? j->eligible_time : j->submit_time, j->start_time,
+			 ran, ended, j->num_cpus);
 }
 
 static void join_slurm(json_t *rows, const job_info_t *j)
@@ -364,7 +370,8 @@ static bool waits_for(const struct verdict *v, enum level *level, unsigned *core
 		return false;
 	*level = v->request.level;
 	*cores = n;
-	if (path->kind || (path->steps && (path->steps != 2 || path->step[0].count != 1 || path->step[1].level != LEVEL_CORE)))
+	if (path->kind || (path->steps && (path->steps != 2 || path->step[0].count != 1 ||
+					   path->step[1].level != LEVEL_CORE)))
 		return false;
 	if (path->steps)
 		*level = path->step[0].level;
@@ -486,29 +493,42 @@ static int records_of_slurmctld(const struct cmd *c, const struct which *w, stru
 
 /* --- from accounting --- */
 
-/* A line of sacct: the job, its nodes ("None assigned"), comments, which may have bars and lines of their own. */
+/*
+ * A line of sacct: the job, its nodes ("None assigned"), when it could start, started and ended, for how many seconds
+ * it ran, its CPUs, comments, which may have bars and lines of their own.
+ */
+enum { NODES, ELIGIBLE, START, RAN, CPUS, COMMENTS, FIELDS };
+#define FIELD_NAMES "JobID,NodeList,Eligible,Start,ElapsedRaw,AllocCPUS,AdminComment,SystemComment"
+
 static int record_of_line(char *line, struct records *all, struct err *e)
 {
-	char *nodes = strchr(line, '|'), *comments = nodes ? strchr(nodes + 1, '|') : NULL;
+	static const char format[] = "%Y-%m-%dT%H:%M:%S";
+	struct tm eligible = { .tm_isdst = -1 }, start = { .tm_isdst = -1 };
+	char *field[FIELDS], *comments = line;
 	struct record *t;
 
-	if (!comments)
-		return 0;
+	for (int i = 0; i < FIELDS; i++) {
+		if (!(comments = strchr(comments, '|')))
+			return 0;
+		*comments++ = '\0';
+		field[i] = comments;
+	}
 	if (!(t = record_add(all, e)))
 		return -1;
-	*nodes++ = *comments++ = '\0';
 	for (char *c = comments; (c = strchr(c, '|')); )
 		*c = ' ';
 	snprintf(t->name, sizeof(t->name), "%s", line);
 	t->state = "ended";
-	record_read(t, comments, strcmp(nodes, "None assigned"));
+	record_read(t, comments, strcmp(field[NODES], "None assigned"));
+	if (t->rc == 0 && strptime(field[ELIGIBLE], format, &eligible) && strptime(field[START], format, &start))
+		cost_add(t->more, mktime(&eligible), mktime(&start), atol(field[RAN]), true, atol(field[CPUS]));
 	return 0;
 }
 
 /* By sacct(1), whose records are those of any release of slurmdbd. */
 static int records_of_accounting(const struct which *w, struct records *all, struct err *e)
 {
-	char command[160], *line = NULL, job[16];
+	char command[200], *line = NULL, job[16];
 	struct buf one = {0}, said = {0};
 	size_t size = 0, digits;
 	FILE *from;
@@ -516,7 +536,7 @@ static int records_of_accounting(const struct which *w, struct records *all, str
 
 	digits = snprintf(job, sizeof(job), "%u", w->job);
 	snprintf(command, sizeof(command),
-		 "timeout 30 sacct -nPX -j %s -o JobID,NodeList,AdminComment,SystemComment 2>&1", w->text);
+		 "timeout 30 sacct -nPX -j %s -o " FIELD_NAMES " 2>&1", w->text);
 	if (!(from = popen(command, "re")))
 		return err_set(e, "sacct cannot be run: %m");
 	while (rc == 0 && getline(&line, &size, from) >= 0) {
