@@ -3,12 +3,12 @@
 #include "child.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/child.h"
 #include "base/file.h"
+#include "base/std.h"
 
 #define CPU_SECONDS 20
 #define SECONDS 600		/* whatever else the machine does */

@@ -4,12 +4,12 @@
 #define TOPIARY_CLI_CMD_H
 
 #include <jansson.h>
-#include <stdbool.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/settings.h"
 #include "base/cmd_line.h"
+#include "base/std.h"
 
 /* What every subcommand gets. */
 struct cmd {

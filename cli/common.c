@@ -2,10 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "cmd.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,6 +11,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/std.h"
 #include "base/user.h"
 #include "client/cred.h"
 #include "client/http.h"

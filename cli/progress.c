@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "progress.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"

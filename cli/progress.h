@@ -3,8 +3,7 @@
 #ifndef TOPIARY_CLI_PROGRESS_H
 #define TOPIARY_CLI_PROGRESS_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/std.h"
 
 /* Progress of long work: one line on stderr if that is a terminal, updated at most ten times a second. */
 struct progress {

@@ -3,9 +3,8 @@
 #ifndef TOPIARY_CLI_TABLE_H
 #define TOPIARY_CLI_TABLE_H
 
-#include <stdio.h>
-
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * A table on a terminal: columns as wide as their widest cell, the head in bold. Heads are borrowed, cells copied;

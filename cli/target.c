@@ -2,12 +2,10 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "target.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/file.h"
+#include "base/std.h"
 #include "client/cred.h"
 #include "hwxml/canon.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stddef.h>
+#include "base/std.h"
 
 #pragma GCC visibility push(default)
 #include <slurm/spank.h>

@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "options.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/printable.h"
 #include "score/request.h"
 

@@ -5,11 +5,10 @@
 
 #include <getopt.h>
 #include <slurm/spank.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #include "base/buf.h"
 #include "base/settings.h"
+#include "base/std.h"
 #include "bind/request.h"
 #include "monitor/ask.h"
 

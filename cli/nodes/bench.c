@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <hwloc.h>
-#include <limits.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/std.h"
 #include "client/claim.h"
 #include "cmd.h"
 #include "hwbench/hwbench.h"

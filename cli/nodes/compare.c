@@ -3,12 +3,10 @@
 #include "hwcmp/compare.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "base/std.h"
 #include "cmd.h"
 #include "hwcmp/hwdiff.h"
 #include "nodes.h"

@@ -4,10 +4,10 @@
 #define TOPIARY_CLI_NODES_NODES_H
 
 #include <jansson.h>
-#include <stdbool.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 #include "cmd.h"
 #include "shape/hostlist.h"
 #include "shape/strings.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/std.h"
 #include "cmd.h"
 #include "delta/base_cache.h"
 #include "hwxml/canon.h"

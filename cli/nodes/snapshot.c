@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <signal.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/std.h"
 #include "client/http.h"
 #include "cmd.h"
 #include "nodes.h"

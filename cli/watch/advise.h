@@ -3,8 +3,7 @@
 #ifndef TOPIARY_CLI_WATCH_ADVISE_H
 #define TOPIARY_CLI_WATCH_ADVISE_H
 
-#include <stdbool.h>
-
+#include "base/std.h"
 #include "trace/advice.h"
 
 /* `topiary trace advise`: of traces of one node, and of NODE.tasks beside the first. 0 or -1. */

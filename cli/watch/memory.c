@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <dirent.h>
-#include <errno.h>
 #include <hwloc.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/std.h"
 #include "bind/memory.h"
 #include "client/claim.h"
 #include "cmd.h"

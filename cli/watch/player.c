@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "player.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 
 bool player_recorder_has_ended(pid_t recorder)

@@ -3,9 +3,9 @@
 #ifndef TOPIARY_CLI_WATCH_PLAYER_H
 #define TOPIARY_CLI_WATCH_PLAYER_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/std.h"
 #include "trace/phases.h"
 #include "trace_tree.h"
 

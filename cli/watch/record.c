@@ -3,13 +3,10 @@
 #include "record.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <hwloc.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>

@@ -3,10 +3,9 @@
 #ifndef TOPIARY_CLI_WATCH_RECORD_H
 #define TOPIARY_CLI_WATCH_RECORD_H
 
-#include <stdbool.h>
-
 #include "base/err.h"
 #include "base/cmd_line.h"
+#include "base/std.h"
 
 /*
  * What `topiary record` and `topiary top` record: a command that is started, a process that runs already, or neither:

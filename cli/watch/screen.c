@@ -3,18 +3,16 @@
 #include "player.h"
 
 #include <curses.h>
-#include <limits.h>
 #include <locale.h>
 #include <math.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <term.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/std.h"
 
 #define LINES_MIN 6
 #define COLUMNS_MIN 40

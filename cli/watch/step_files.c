@@ -3,12 +3,6 @@
 #include "step_files.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <limits.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 

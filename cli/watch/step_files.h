@@ -3,9 +3,8 @@
 #ifndef TOPIARY_CLI_WATCH_STEP_FILES_H
 #define TOPIARY_CLI_WATCH_STEP_FILES_H
 
-#include <stdbool.h>
-
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * What --topo-monitor left of a step: a folder topiary-JOB.STEP in the directory that the job was submitted from, with

@@ -2,17 +2,14 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "player.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/std.h"
 #include "cmd.h"
 #include "record.h"
 #include "top_job.h"

@@ -3,20 +3,14 @@
 #include "top_job.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <limits.h>
 #include <openssl/evp.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/printable.h"
+#include "base/std.h"
 #include "monitor/ask.h"
 #include "monitor/live.h"
 #include "trace/writer.h"

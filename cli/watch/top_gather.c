@@ -6,15 +6,11 @@
  */
 #include "top_job.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <openssl/evp.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -25,6 +21,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "base/std.h"
 #include "trace/join.h"
 #include "trace/writer.h"
 

@@ -3,11 +3,7 @@
 #include "top_job.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 

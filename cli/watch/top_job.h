@@ -3,9 +3,7 @@
 #ifndef TOPIARY_CLI_WATCH_TOP_JOB_H
 #define TOPIARY_CLI_WATCH_TOP_JOB_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "base/std.h"
 #include "cmd.h"
 
 /*

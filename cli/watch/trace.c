@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/std.h"
 #include "cmd.h"
 #include "table.h"
 #include "trace/export.h"

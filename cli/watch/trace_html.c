@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include "base/std.h"
 #include "trace_tree.h"
 
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define PAGE_MAX 5000000u	/* bytes */
 #define VALUE_BYTES 5		/* of most values in the page, with their commas */

@@ -5,11 +5,10 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/std.h"
 
 /* --- levels --- */
 

@@ -3,9 +3,7 @@
 #ifndef TOPIARY_BASE_ARRAY_H
 #define TOPIARY_BASE_ARRAY_H
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "base/std.h"
 
 /*
  * Arrays that grow at their end, of any type: a pointer, NULL at first, and the number of elements. No capacity is

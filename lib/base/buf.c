@@ -3,10 +3,6 @@
 #include "base/buf.h"
 
 #include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 char *buf_reserve(struct buf *b, size_t len)
 {

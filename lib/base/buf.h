@@ -3,8 +3,7 @@
 #ifndef TOPIARY_BASE_BUF_H
 #define TOPIARY_BASE_BUF_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/std.h"
 
 /*
  * A growing run of bytes, always followed by a NUL that len does not count. {0} is an empty one.

@@ -2,11 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/child.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -3,10 +3,9 @@
 #ifndef TOPIARY_BASE_CHILD_H
 #define TOPIARY_BASE_CHILD_H
 
-#include <stddef.h>
-
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * Child processes with a time limit and bounded output: what slurmstepd does for the user, and what hwloc or a command

@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/clock.h"
 
-#include <errno.h>
-
 double clock_now(void)
 {
 	struct timespec t;

@@ -5,8 +5,9 @@
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdint.h>
 #include <time.h>
+
+#include "base/std.h"
 
 /*
  * Durations are measured by a clock that nobody sets (CLOCK_MONOTONIC): one that is set back by an hour would be an

@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/cmd_line.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-
 #define OPTIONS_MAX 24
 #define KEY_FIRST 0x100		/* of options without a letter: above all letters */
 #define GROUP_COMMON 90		/* after the command's own in --help */

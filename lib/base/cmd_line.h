@@ -4,9 +4,8 @@
 #define TOPIARY_BASE_CMD_LINE_H
 
 #include <argp.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+
+#include "base/std.h"
 
 /*
  * The command line of a daemon or subcommand as a table, on top of argp: each option names the member of the program's

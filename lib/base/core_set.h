@@ -3,8 +3,7 @@
 #ifndef TOPIARY_BASE_CORE_SET_H
 #define TOPIARY_BASE_CORE_SET_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/std.h"
 
 /*
  * Sets of the cores of one node: core c is bit c % 64 of word c / 64, and the bits after the last core are 0. A set is

@@ -2,10 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/err.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
+
+#include "base/std.h"
 
 int err_set(struct err *e, const char *fmt, ...)
 {

@@ -2,16 +2,12 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/std.h"
 
 static int read_all(int fd, struct buf *b, size_t max)
 {

@@ -3,7 +3,6 @@
 #include "base/hash.h"
 
 #include <openssl/sha.h>
-#include <stdio.h>
 
 void hash_write(const unsigned char digest[static HASH_BYTES], char out[static HASH_HEX])
 {

@@ -3,7 +3,7 @@
 #ifndef TOPIARY_BASE_HASH_H
 #define TOPIARY_BASE_HASH_H
 
-#include <stddef.h>
+#include "base/std.h"
 
 #define HASH_BYTES 32
 #define HASH_HEX (2 * HASH_BYTES + 1)

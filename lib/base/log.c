@@ -3,12 +3,11 @@
 #include "base/log.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <strings.h>
 #include <unistd.h>
 
 #include "base/printable.h"
+#include "base/std.h"
 
 static const char *log_name = "topiary";
 static int log_level = LOG_INFO;

@@ -3,8 +3,7 @@
 #ifndef TOPIARY_BASE_NUMBER_H
 #define TOPIARY_BASE_NUMBER_H
 
-#include <errno.h>
-#include <stdlib.h>
+#include "base/std.h"
 
 /*
  * Decimal numbers in foreign text: digits only, neither blanks nor a sign before them, and a bound. *at is moved behind

@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/printable.h"
 
-#include <string.h>
-
 /* In UTF-8: all bytes but the last, and the range of the last. */
 static const struct { const char *before; unsigned char low, high; } controls[] = {
 	{ "", 0x01, 0x1f }, { "", 0x7f, 0x7f },

@@ -3,7 +3,7 @@
 #ifndef TOPIARY_BASE_PRINTABLE_H
 #define TOPIARY_BASE_PRINTABLE_H
 
-#include <stdbool.h>
+#include "base/std.h"
 
 /*
  * Text of others', which is to stay one line and must not control a terminal. Control characters are those of ASCII;

@@ -2,12 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/settings.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <unistd.h>
 

@@ -3,10 +3,8 @@
 #ifndef TOPIARY_BASE_SETTINGS_H
 #define TOPIARY_BASE_SETTINGS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * topiary.conf, read by every part of Topiary: one file, beside slurm.conf for the plugins, as gres.conf and

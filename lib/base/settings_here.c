@@ -2,10 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/settings_here.h"
 
-#include <errno.h>
 #include <netdb.h>
 #include <pwd.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -3,10 +3,10 @@
 #ifndef TOPIARY_BASE_SETTINGS_HERE_H
 #define TOPIARY_BASE_SETTINGS_HERE_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/settings.h"
+#include "base/std.h"
 
 /*
  * Values of topiary.conf that are right or wrong on the registry's host only: users, hosts, files. topiaryd warns of

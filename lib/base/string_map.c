@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/string_map.h"
 
-#include <stdlib.h>
-
 #define FIRST_SIZE 64u
 
 /*

@@ -3,11 +3,8 @@
 #ifndef TOPIARY_BASE_STRING_MAP_H
 #define TOPIARY_BASE_STRING_MAP_H
 
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "base/buf.h"
+#include "base/std.h"
 
 /*
  * A hash map from strings, or keys of any bytes, to consecutive numbers: 0 for the first key added, 1 for the next.

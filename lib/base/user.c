@@ -2,10 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/user.h"
 
-#include <errno.h>
 #include <pwd.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "base/std.h"
 
 /* The largest uid is no user's: setresuid(2) takes it for "unchanged", munge for "anybody". */
 static int number(const char *digits, uid_t *uid, struct err *e)

@@ -3,13 +3,6 @@
 #include "bind/gpu.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <limits.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "hwview/machine.h"

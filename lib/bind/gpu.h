@@ -4,11 +4,9 @@
 #define TOPIARY_BIND_GPU_H
 
 #include <hwloc.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * The GPUs of a step or task as lists of ids, "0,2", which Slurm has in the variables of each maker

@@ -2,14 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "bind/memory.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <linux/mempolicy.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -4,11 +4,10 @@
 #define TOPIARY_BIND_MEMORY_H
 
 #include <hwloc.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/std.h"
 #include "bind/request.h"
 
 /*

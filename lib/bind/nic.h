@@ -4,11 +4,10 @@
 #define TOPIARY_BIND_NIC_H
 
 #include <hwloc.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 #include "bind/request.h"
 #include "bind/vars.h"
 

@@ -2,10 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "bind/nic.h"
 
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/std.h"
 #include "bind/gpu.h"
 
 /* Memory without PUs, or whose PUs include those of a smaller or an earlier one, does not count. */

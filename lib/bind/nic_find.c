@@ -2,10 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "bind/nic.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/std.h"
 #include "bind/gpu.h"
 
 /* PCI classes (PCI Code and ID Assignment Specification). */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include "base/std.h"
 #include "bind/nic.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 static bool is_active(const struct nic *n)
 {

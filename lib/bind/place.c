@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "bind/place.h"
 
-#include <limits.h>
-#include <stdbool.h>
-#include <stdlib.h>
-
 #include "bind/place_grid.h"
 #include "shape/core_kind.h"
 

@@ -2,11 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "bind/gpu.h"
 
-#include <limits.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/std.h"
 #include "bind/nic.h"
 #include "bind/place_grid.h"
 

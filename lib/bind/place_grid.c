@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "bind/place_grid.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "bind/place.h"
 #include "hwview/machine.h"
 

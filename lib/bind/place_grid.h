@@ -4,9 +4,9 @@
 #define TOPIARY_BIND_PLACE_GRID_H
 
 #include <hwloc.h>
-#include <stdbool.h>
 
 #include "base/err.h"
+#include "base/std.h"
 #include "bind/request.h"
 
 /*

@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "bind/request.h"
 
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 /* What may follow a keyword. */

@@ -3,10 +3,8 @@
 #ifndef TOPIARY_BIND_REQUEST_H
 #define TOPIARY_BIND_REQUEST_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * The parsed values of --topo-tasks, --topo-place, --topo-membind, --topo-mems, --topo-omp, --topo-hugepages,

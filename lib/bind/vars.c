@@ -2,11 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "bind/vars.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "base/file.h"
 

@@ -4,10 +4,9 @@
 #define TOPIARY_BIND_VARS_H
 
 #include <hwloc.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #include "base/err.h"
+#include "base/std.h"
 #include "bind/request.h"
 
 /* The environment that nic_vars.c and vars.c export to: of a task in Slurm (spank_plugin/task/task.c), or of a test. */

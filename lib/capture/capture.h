@@ -4,10 +4,8 @@
 #define TOPIARY_CAPTURE_CAPTURE_H
 
 #include <mpi.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+
+#include "base/std.h"
 
 /*
  * Symbols of the MPI library, resolved when first used. The recorder is preloaded into every process of a job: most

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
+#include "base/std.h"
 #include "capture.h"
 
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
-#include <stddef.h>
-#include <stdlib.h>
 
 /* An MPI loaded with RTLD_LOCAL: the first library in which, or in whose dependencies, PMPI_Init is found. */
 static void *local_mpi(void)

@@ -3,15 +3,12 @@
 #include "capture.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/std.h"
 
 #define FIRST_WRITE UINT64_C(1000000000)	/* nanoseconds after the start */
 

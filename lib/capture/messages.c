@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
+#include "base/std.h"
 #include "capture.h"
 
 #include <mpi.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* --- persistent requests --- */
 

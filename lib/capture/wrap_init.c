@@ -3,12 +3,10 @@
 #include <mpi.h>
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/std.h"
 #include "capture.h"
 
 /*

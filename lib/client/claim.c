@@ -2,11 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "client/claim.h"
 
-#include <inttypes.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <stdio.h>
-#include <string.h>
 
 /*
  * The first word is its version. Version 1 had no purpose: it could be taken for any request, so that it is no longer

@@ -2,13 +2,11 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "client/cred.h"
 
-#include <errno.h>
 #include <munge.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/std.h"
 
 static munge_ctx_t context_new(const char *socket)
 {

@@ -4,8 +4,6 @@
 
 #include <curl/curl.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <strings.h>
 

@@ -4,13 +4,13 @@
 #define TOPIARY_CLIENT_HTTP_H
 
 #include <jansson.h>
-#include <stddef.h>
 #include <sys/types.h>
 #include <time.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/settings.h"
+#include "base/std.h"
 
 struct http_request {
 	const char *method;		/* "GET", "PUT" */

@@ -2,16 +2,13 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "hwbench/hwbench.h"
 
-#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "base/std.h"
 
 /* --- teams: threads, each on a core of its own, that do the same thing at the same time --- */
 

@@ -3,13 +3,9 @@
 #include "hwbench/hwbench.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
+#include "base/std.h"
 
 #define NAME_MAX_BYTES 64
 #define CACHE_LINE "cache line, "

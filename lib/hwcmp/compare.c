@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/std.h"
 #include "hwcmp/compare.h"
 #include "base/array.h"
 #include "hwcmp/compare_parts.h"

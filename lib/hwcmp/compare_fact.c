@@ -2,10 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <ctype.h>
 #include <fnmatch.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/std.h"
 #include "delta/field_layout.h"
 #include "hwcmp/compare.h"
 #include "hwcmp/compare_parts.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include "base/std.h"
 #include "hwcmp/compare_parts.h"
 
 #include <fnmatch.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* "0207 [15b3:101b] [119f:1bc5] 00": class, vendor and device, without which it is another card. */
 #define PCI_CARD 16

@@ -4,8 +4,8 @@
 #define TOPIARY_HWCMP_COMPARE_PARTS_H
 
 #include <hwloc/bitmap.h>
-#include <stdbool.h>
 
+#include "base/std.h"
 #include "hwcmp/compare.h"
 #include "hwxml/tree.h"
 

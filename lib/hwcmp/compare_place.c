@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/std.h"
 #include "delta/field_layout.h"
 #include "hwcmp/compare_parts.h"
 

@@ -4,7 +4,6 @@
 
 #include <hwloc.h>
 #include <hwloc/diff.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 
 #include "base/child.h"

@@ -3,10 +3,9 @@
 #ifndef TOPIARY_HWCMP_HWDIFF_H
 #define TOPIARY_HWCMP_HWDIFF_H
 
-#include <stddef.h>
-
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * The difference of two topologies as hwloc's own XML (hwloc/diff.h), for hwloc-patch(1); called by `topiary diff`.

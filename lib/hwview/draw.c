@@ -2,12 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "hwview/draw.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

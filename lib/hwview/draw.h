@@ -3,10 +3,9 @@
 #ifndef TOPIARY_HWVIEW_DRAW_H
 #define TOPIARY_HWVIEW_DRAW_H
 
-#include <stddef.h>
-
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 
 #define DRAW_LINES 3
 

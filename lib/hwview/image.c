@@ -2,13 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "hwview/image.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <hwloc/shmem.h>
-#include <limits.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

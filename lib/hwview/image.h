@@ -4,10 +4,9 @@
 #define TOPIARY_HWVIEW_IMAGE_H
 
 #include <hwloc.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * The two forms of one topology in a folder: XML, and an image in shared memory (hwloc/shmem.h), which consists of a

@@ -2,12 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "hwview/machine.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "hwview/restrict.h"

@@ -4,10 +4,10 @@
 #define TOPIARY_HWVIEW_MACHINE_H
 
 #include <hwloc.h>
-#include <stddef.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * Loads a node's exported XML as hwloc's topology with everything in it, also I/O and disallowed cores: Slurm counts

@@ -2,11 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "hwview/restrict.h"
 
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "hwview/machine.h"
 
 hwloc_bitmap_t restrict_cpus(hwloc_topology_t t, const char *cores, struct err *e)

@@ -4,10 +4,10 @@
 #define TOPIARY_HWVIEW_RESTRICT_H
 
 #include <hwloc.h>
-#include <stddef.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * Parses "0-3,8,10-11", core indices as Slurm gives them in S_STEP_ALLOC_CORES, into max flags: wanted[i] is 1 for a

@@ -7,9 +7,6 @@
 #include <libxml/parserInternals.h>
 #include <libxml/xmlerror.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 

@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <regex.h>
-#include <string.h>
 
 #include "hwxml/xml_grammar.h"
 

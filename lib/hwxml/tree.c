@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "hwxml/tree.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/array.h"
 #include "hwxml/canon.h"
 

@@ -3,11 +3,9 @@
 #ifndef TOPIARY_HWXML_TREE_H
 #define TOPIARY_HWXML_TREE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 #include "hwxml/xml_grammar.h"
 
 /*

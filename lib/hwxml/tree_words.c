@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdio.h>
-#include <string.h>
-
+#include "base/std.h"
 #include "hwxml/tree.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

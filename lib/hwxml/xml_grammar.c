@@ -3,7 +3,6 @@
 #include "hwxml/xml_grammar.h"
 
 #include <ctype.h>
-#include <string.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

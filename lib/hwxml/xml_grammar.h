@@ -3,8 +3,7 @@
 #ifndef TOPIARY_HWXML_XML_GRAMMAR_H
 #define TOPIARY_HWXML_XML_GRAMMAR_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/std.h"
 
 /*
  * Exactly what hwloc 2.x and 3.0 write: the elements, where they may be, their attributes and the types of their

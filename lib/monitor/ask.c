@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "monitor/ask.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "monitor/events.h"
 
 #define FORM "topiary monitor 1\nuid %u\nhz %u\nset %s\n"

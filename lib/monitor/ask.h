@@ -3,11 +3,11 @@
 #ifndef TOPIARY_MONITOR_ASK_H
 #define TOPIARY_MONITOR_ASK_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * What slurmstepd and topiary-monitor(8) leave for each other in the directory of a step, all of it root's:

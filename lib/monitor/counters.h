@@ -3,11 +3,10 @@
 #ifndef TOPIARY_MONITOR_COUNTERS_H
 #define TOPIARY_MONITOR_COUNTERS_H
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/std.h"
 #include "monitor/events.h"
 
 /*

@@ -2,11 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "monitor/events.h"
 
-#include <errno.h>
 #include <linux/perf_event.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "monitor/sysfs.h"
 

@@ -3,12 +3,9 @@
 #ifndef TOPIARY_MONITOR_EVENTS_H
 #define TOPIARY_MONITOR_EVENTS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 #include "trace/head.h"
 
 /*

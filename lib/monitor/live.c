@@ -4,14 +4,10 @@
 
 #include <assert.h>
 #include <endian.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>

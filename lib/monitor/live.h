@@ -3,10 +3,10 @@
 #ifndef TOPIARY_MONITOR_LIVE_H
 #define TOPIARY_MONITOR_LIVE_H
 
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/std.h"
 #include "trace/head.h"
 
 /*

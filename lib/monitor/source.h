@@ -4,12 +4,10 @@
 #define TOPIARY_MONITOR_SOURCE_H
 
 #include <hwloc.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 #include "trace/head.h"
 
 /*

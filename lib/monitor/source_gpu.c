@@ -2,14 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <ctype.h>
 #include <dlfcn.h>
-#include <limits.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "base/std.h"
 #include "monitor/nvml.h"
 #include "monitor/source.h"
 #include "monitor/sysfs.h"

@@ -3,11 +3,8 @@
 #ifndef TOPIARY_MONITOR_SYSFS_H
 #define TOPIARY_MONITOR_SYSFS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * Small text files of sysfs(5) and proc(5) below a root directory: "" is this machine, tests have one of their own. For

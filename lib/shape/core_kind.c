@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "shape/core_kind.h"
 
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define CAPACITY_MAX (1L << 30)	/* Linux' is 1024 for the most performant */
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -3,7 +3,7 @@
 #ifndef TOPIARY_SHAPE_CORE_KIND_H
 #define TOPIARY_SHAPE_CORE_KIND_H
 
-#include <stdbool.h>
+#include "base/std.h"
 
 /*
  * The kinds of a node's cores: performance and efficiency cores of hybrid x86 processors, big and LITTLE ones of ARM. A

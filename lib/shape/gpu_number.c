@@ -3,8 +3,6 @@
 #include "shape/gpu_number.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { DISPLAY = 0x0300, CONTROLLER_3D = 0x0302, OTHER_DISPLAY = 0x0380, ACCELERATOR = 0x1200, NVIDIA = 0x10de };
 

@@ -3,8 +3,7 @@
 #ifndef TOPIARY_SHAPE_GPU_NUMBER_H
 #define TOPIARY_SHAPE_GPU_NUMBER_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/std.h"
 
 /*
  * Which PCI functions of a node are GPUs, and their numbers: those of CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES and

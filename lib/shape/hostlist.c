@@ -4,10 +4,6 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 

@@ -3,11 +3,9 @@
 #ifndef TOPIARY_SHAPE_HOSTLIST_H
 #define TOPIARY_SHAPE_HOSTLIST_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * Slurm's host list expressions (slurm.conf(5), NodeName), for lists as long as a large cluster: libslurm's functions

@@ -2,12 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "shape/inventory.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/std.h"
 #include "shape/shape.h"
 #include "shape/snapshot.h"
 

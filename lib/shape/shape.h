@@ -3,9 +3,8 @@
 #ifndef TOPIARY_SHAPE_SHAPE_H
 #define TOPIARY_SHAPE_SHAPE_H
 
-#include <stddef.h>
-
 #include "base/err.h"
+#include "base/std.h"
 #include "shape/level.h"
 #include "shape/tier.h"
 

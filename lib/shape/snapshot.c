@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "shape/snapshot.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/array.h"

@@ -3,11 +3,9 @@
 #ifndef TOPIARY_SHAPE_SNAPSHOT_H
 #define TOPIARY_SHAPE_SNAPSHOT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 #include "base/string_map.h"
 #include "shape/shape.h"
 

@@ -2,11 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "shape/strings.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/buf.h"
+#include "base/std.h"
 #include "delta/field_layout.h"
 #include "shape/tier.h"
 

@@ -3,11 +3,8 @@
 #include "shape/strings.h"
 
 #include <hwloc/bitmap.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/std.h"
 #include "shape/core_kind.h"
 #include "shape/gpu_number.h"
 #include "shape/tier.h"

@@ -2,10 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "shape/tier.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
 #include <strings.h>
+
+#include "base/std.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

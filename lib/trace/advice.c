@@ -3,10 +3,8 @@
 #include "trace/advice.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/std.h"
 #include "trace/advice_facts.h"
 
 /*

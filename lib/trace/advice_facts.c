@@ -3,8 +3,6 @@
 #include "trace/advice_facts.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define INTERVALS 4096u		/* bounds the memory: 8 bytes for each PU and interval */
 

@@ -3,8 +3,7 @@
 #ifndef TOPIARY_TRACE_ADVICE_FACTS_H
 #define TOPIARY_TRACE_ADVICE_FACTS_H
 
-#include <stdbool.h>
-
+#include "base/std.h"
 #include "trace/advice.h"
 #include "trace/join.h"
 

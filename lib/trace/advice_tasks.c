@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdio.h>
-#include <string.h>
-
+#include "base/std.h"
 #include "trace/advice_facts.h"
 
 #define OUTSIDE 0.25		/* of a PU's time; what the system does on it is far below */

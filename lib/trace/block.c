@@ -3,9 +3,6 @@
 #include "trace/block.h"
 
 #include <endian.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <zstd.h>
 

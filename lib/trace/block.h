@@ -3,12 +3,11 @@
 #ifndef TOPIARY_TRACE_BLOCK_H
 #define TOPIARY_TRACE_BLOCK_H
 
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 #include "trace/head.h"
 
 /*

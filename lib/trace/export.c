@@ -2,11 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "trace/export.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct export {
 	const struct trace *t;

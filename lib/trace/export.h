@@ -3,9 +3,8 @@
 #ifndef TOPIARY_TRACE_EXPORT_H
 #define TOPIARY_TRACE_EXPORT_H
 
-#include <stdio.h>
-
 #include "base/err.h"
+#include "base/std.h"
 #include "trace/phases.h"
 #include "trace/reader.h"
 #include "trace/view.h"

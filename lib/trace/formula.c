@@ -4,9 +4,6 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 

@@ -3,9 +3,8 @@
 #ifndef TOPIARY_TRACE_FORMULA_H
 #define TOPIARY_TRACE_FORMULA_H
 
-#include <stddef.h>
-
 #include "base/err.h"
+#include "base/std.h"
 #include "trace/head.h"
 
 /*

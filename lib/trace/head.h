@@ -4,13 +4,11 @@
 #define TOPIARY_TRACE_HEAD_H
 
 #include <hwloc.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "base/std.h"
 
 /*
  * What a trace is about: the node, the levels of its hardware tree, and the events that were counted. The recorder

@@ -3,12 +3,9 @@
 #include "trace/join.h"
 
 #include <assert.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
+#include "base/std.h"
 
 /* An object of the joined head: the node that it is of, 0 if there is one only, and its index there. */
 struct joined {

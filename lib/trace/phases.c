@@ -2,11 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "trace/phases.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/file.h"

@@ -3,10 +3,8 @@
 #ifndef TOPIARY_TRACE_PHASES_H
 #define TOPIARY_TRACE_PHASES_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/err.h"
+#include "base/std.h"
 #include "trace/reader.h"
 
 /*

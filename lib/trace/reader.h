@@ -3,11 +3,9 @@
 #ifndef TOPIARY_TRACE_READER_H
 #define TOPIARY_TRACE_READER_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 #include "trace/block.h"
 #include "trace/head.h"
 

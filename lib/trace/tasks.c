@@ -3,9 +3,6 @@
 #include "trace/tasks.h"
 
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/file.h"

@@ -4,10 +4,9 @@
 #define TOPIARY_TRACE_TASKS_H
 
 #include <hwloc.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * Where the tasks of a step were on a node, and what they had, by the file that the step leaves beside its trace

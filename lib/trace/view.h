@@ -5,10 +5,9 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "base/err.h"
+#include "base/std.h"
 #include "trace/block.h"
 #include "trace/formula.h"
 #include "trace/head.h"

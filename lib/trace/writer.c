@@ -3,10 +3,7 @@
 #include "trace/writer.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

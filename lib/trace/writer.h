@@ -3,10 +3,8 @@
 #ifndef TOPIARY_TRACE_WRITER_H
 #define TOPIARY_TRACE_WRITER_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/err.h"
+#include "base/std.h"
 #include "trace/head.h"
 #include "trace/reader.h"
 

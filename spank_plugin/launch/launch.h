@@ -6,9 +6,9 @@
 #include <getopt.h>
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
-#include <stdbool.h>
 
 #include "base/err.h"
+#include "base/std.h"
 
 /* What a job's launch needs: the submit side, srun, rank files, MPI launchers. Called by dispatch.c. */
 

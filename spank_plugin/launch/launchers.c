@@ -2,13 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "launch.h"
 
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "base/printable.h"
+#include "base/std.h"
 #include "hwview/image.h"
 #include "step/step.h"
 #include "task/map_places.h"

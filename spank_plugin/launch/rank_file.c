@@ -2,17 +2,14 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "launch.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/child.h"
 #include "base/file.h"
 #include "base/printable.h"
+#include "base/std.h"
 #include "options.h"
 #include "step/step.h"
 #include "task/map_places.h"

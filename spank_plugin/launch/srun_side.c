@@ -3,15 +3,13 @@
 #include "launch.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/printable.h"
+#include "base/std.h"
 #include "options.h"
 
 enum { MAX_LINE = 4 << 20, MAX_HOSTS = 16 << 20 };

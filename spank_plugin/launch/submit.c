@@ -2,17 +2,12 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "launch.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/child.h"
+#include "base/std.h"
 #include "options.h"
 #include "score/request.h"
 #include "step/step.h"

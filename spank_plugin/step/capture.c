@@ -3,16 +3,11 @@
 #include "step.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <poll.h>
 #include <signal.h>
 #include <slurm/slurm.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -24,6 +19,7 @@
 #include "base/buf.h"
 #include "base/child.h"
 #include "base/printable.h"
+#include "base/std.h"
 #include "options.h"
 #include "run_dir.h"
 

@@ -2,16 +2,10 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "step.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <limits.h>
 #include <link.h>
 #include <slurm/slurm.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -22,6 +16,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/printable.h"
+#include "base/std.h"
 #include "monitor/ask.h"
 #include "monitor/events.h"
 #include "options.h"

@@ -3,13 +3,8 @@
 #include "run_dir.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/openat2.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>

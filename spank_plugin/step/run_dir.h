@@ -4,10 +4,10 @@
 #define TOPIARY_SPANK_RUN_DIR_H
 
 #include <dirent.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * RunDir, a directory of root's on each node, and the directory of each step in it. All operations run as root, on

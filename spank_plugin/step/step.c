@@ -2,15 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "step.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <inttypes.h>
 #include <slurm/slurm.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>

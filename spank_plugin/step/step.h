@@ -4,14 +4,12 @@
 #define TOPIARY_SPANK_STEP_H
 
 #include <hwloc.h>
-#include <limits.h>
 #include <slurm/spank.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
 #include "base/settings.h"
+#include "base/std.h"
 
 /* A job's user, with the supplementary groups of its tasks. */
 struct user {

@@ -4,9 +4,9 @@
 #define TOPIARY_SPANK_TOPOLOGY_H
 
 #include <hwloc.h>
-#include <stdbool.h>
 
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * Write the node's export, restricted to some of its cores (NULL: all), into a step's directory, as XML and as image

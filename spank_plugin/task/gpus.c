@@ -4,13 +4,11 @@
 
 #include <slurm/slurm.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/std.h"
 #include "bind/gpu.h"
 #include "hwview/restrict.h"
 #include "options.h"

@@ -3,10 +3,9 @@
 #ifndef TOPIARY_SPANK_MAP_PLACES_H
 #define TOPIARY_SPANK_MAP_PLACES_H
 
-#include <string.h>
-
 #include "base/err.h"
 #include "base/number.h"
+#include "base/std.h"
 
 /*
  * TOPIARY_PLACES and TOPIARY_BLOCK_PLACES, the rank map in the job's environment (map/rankfile/rankfile.h). For

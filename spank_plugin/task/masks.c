@@ -2,11 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "task.h"
 
-#include <limits.h>
 #include <slurm/slurm.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/std.h"
 #include "bind/place.h"
 #include "hwview/machine.h"
 #include "hwview/restrict.h"

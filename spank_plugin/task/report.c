@@ -5,12 +5,10 @@
 #include <jansson.h>
 #include <slurm/slurm.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/std.h"
 #include "bind/gpu.h"
 #include "bind/memory.h"
 #include "bind/nic.h"

@@ -3,9 +3,6 @@
 #include "task.h"
 
 #include <slurm/slurm.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/printable.h"

@@ -5,10 +5,9 @@
 
 #include <hwloc.h>
 #include <slurm/spank.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "base/err.h"
+#include "base/std.h"
 #include "bind/vars.h"
 
 /*

@@ -3,12 +3,9 @@
 #ifndef TOPIARY_FABRIC_MODEL_FABRIC_H
 #define TOPIARY_FABRIC_MODEL_FABRIC_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 #include "fabric/model/hierarchy.h"
 
 /*

@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "fabric/model/hierarchy.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/array.h"
 #include "fabric/model/lines.h"
 #include "fabric/model/names.h"

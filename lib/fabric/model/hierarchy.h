@@ -3,10 +3,9 @@
 #ifndef TOPIARY_FABRIC_MODEL_HIERARCHY_H
 #define TOPIARY_FABRIC_MODEL_HIERARCHY_H
 
-#include <stddef.h>
-
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * The network as levels above the hosts, from the top down; the last level is always "which host below its switch".

@@ -3,9 +3,6 @@
 #include "fabric/model/lines.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/number.h"
 

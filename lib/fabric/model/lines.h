@@ -3,10 +3,8 @@
 #ifndef TOPIARY_FABRIC_MODEL_LINES_H
 #define TOPIARY_FABRIC_MODEL_LINES_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/err.h"
+#include "base/std.h"
 
 /* A text split into lines, each NUL-terminated in a copy of the text, so that a reader may split it further. */
 struct lines {

@@ -3,11 +3,10 @@
 #include "fabric/model/names.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/array.h"
+#include "base/std.h"
 #include "base/string_map.h"
 
 struct fabric_names {

@@ -2,10 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "fabric/model/net.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/array.h"
+#include "base/std.h"
 
 enum { MAX_RAILS = 32 };	/* switches of a host that are compared */
 

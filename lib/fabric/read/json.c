@@ -2,11 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "fabric/read/json.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
+#include "base/std.h"
 #include "fabric/model/names.h"
 #include "fabric/recognise/draft.h"
 

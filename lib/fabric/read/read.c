@@ -3,12 +3,10 @@
 #include "fabric/read/readers.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/file.h"
+#include "base/std.h"
 #include "fabric/recognise/draft.h"
 
 /* --- a line for each port --- */

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <yaml.h>
 
 #include "base/array.h"
+#include "base/std.h"
 #include "fabric/read/readers.h"
 
 /* Slurm's topology.conf(5) and topology.yaml(5). Errors name the current line of `lines`. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdlib.h>
-
+#include "base/std.h"
 #include "fabric/model/names.h"
 
 enum { NAMES = 8 };	/* listed by name; beyond that, their number */

@@ -2,11 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "fabric/recognise/draft.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/array.h"
+#include "base/std.h"
 #include "base/string_map.h"
 #include "fabric/model/names.h"
 #include "fabric/model/net.h"

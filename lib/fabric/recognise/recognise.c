@@ -2,10 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "fabric/recognise/draft.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/std.h"
 #include "fabric/model/net.h"
 
 /* --- trees --- */

@@ -2,9 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "fabric/write/export.h"
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/std.h"
 #include "shape/hostlist.h"
 
 /* --- Slurm --- */

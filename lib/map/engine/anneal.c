@@ -3,9 +3,6 @@
 #include "map/engine/anneal.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "map/engine/split.h"
 #include "map/engine/tuning.h"

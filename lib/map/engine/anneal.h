@@ -3,11 +3,8 @@
 #ifndef TOPIARY_MAP_ENGINE_ANNEAL_H
 #define TOPIARY_MAP_ENGINE_ANNEAL_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/err.h"
+#include "base/std.h"
 #include "map/engine/slots.h"
 #include "map/matrix/matrix.h"
 

@@ -3,9 +3,6 @@
 #include "map/engine/bisection.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "map/engine/slots.h"
 #include "map/engine/tuning.h"

@@ -3,10 +3,7 @@
 #ifndef TOPIARY_MAP_ENGINE_BISECTION_H
 #define TOPIARY_MAP_ENGINE_BISECTION_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/std.h"
 #include "map/matrix/matrix.h"
 
 enum { MODES = 3 };

@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "map/engine/neighbourhood.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "map/engine/split.h"
 #include "map/engine/tuning.h"
 #include "map/matrix/draw.h"

@@ -3,10 +3,8 @@
 #ifndef TOPIARY_MAP_ENGINE_NEIGHBOURHOOD_H
 #define TOPIARY_MAP_ENGINE_NEIGHBOURHOOD_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/err.h"
+#include "base/std.h"
 #include "map/engine/slots.h"
 #include "map/matrix/matrix.h"
 

@@ -4,10 +4,8 @@
 
 #include <math.h>
 #include <scotch.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/std.h"
 #include "map/engine/tuning.h"
 
 int scotch_repair(const struct matrix *m, const struct slots *s, unsigned *slot)

@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "map/engine/search.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "map/engine/anneal.h"
 #include "map/engine/neighbourhood.h"
 #include "map/engine/scotch.h"

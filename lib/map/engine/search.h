@@ -3,9 +3,8 @@
 #ifndef TOPIARY_MAP_ENGINE_SEARCH_H
 #define TOPIARY_MAP_ENGINE_SEARCH_H
 
-#include <stdbool.h>
-
 #include "base/err.h"
+#include "base/std.h"
 #include "map/engine/slots.h"
 #include "map/engine/solve.h"
 #include "map/engine/split.h"

@@ -3,9 +3,6 @@
 #include "map/engine/slots.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "map/matrix/draw.h"
 

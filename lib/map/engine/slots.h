@@ -3,10 +3,7 @@
 #ifndef TOPIARY_MAP_ENGINE_SLOTS_H
 #define TOPIARY_MAP_ENGINE_SLOTS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "base/std.h"
 #include "map/matrix/matrix.h"
 #include "map/places/places.h"
 

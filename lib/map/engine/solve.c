@@ -3,10 +3,6 @@
 #include "map/engine/solve.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "map/engine/search.h"

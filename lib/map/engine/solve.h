@@ -3,9 +3,8 @@
 #ifndef TOPIARY_MAP_ENGINE_SOLVE_H
 #define TOPIARY_MAP_ENGINE_SOLVE_H
 
-#include <stdint.h>
-
 #include "base/err.h"
+#include "base/std.h"
 #include "map/matrix/matrix.h"
 #include "map/places/places.h"
 

@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "map/engine/split.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "map/engine/bisection.h"
 #include "map/engine/scotch.h"
 #include "map/engine/tuning.h"

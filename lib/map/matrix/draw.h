@@ -3,7 +3,7 @@
 #ifndef TOPIARY_MAP_MATRIX_DRAW_H
 #define TOPIARY_MAP_MATRIX_DRAW_H
 
-#include <stdint.h>
+#include "base/std.h"
 
 /*
  * Pseudo-random numbers, the same on every machine for the same seed: SplitMix64 (Steele, Lea, Flood, "Fast splittable

@@ -2,10 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "map/matrix/matrix.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 

@@ -3,12 +3,9 @@
 #ifndef TOPIARY_MAP_MATRIX_MATRIX_H
 #define TOPIARY_MAP_MATRIX_MATRIX_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * A communication matrix: the bytes (or any weight) that each pair of ranks exchanges, symmetric (the sum of both

@@ -3,8 +3,8 @@
 #include "map/places/numa_tree.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "base/std.h"
 
 #define ALIKE 1.1	/* joins at most so far apart are one level: measurements of one hardware differ, too */
 

@@ -3,12 +3,9 @@
 #include "map/places/places.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
+#include "base/std.h"
 #include "hwview/restrict.h"
 #include "hwxml/tree.h"
 

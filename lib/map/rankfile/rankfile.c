@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "map/rankfile/rankfile.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct writer {
 	const struct places *places;
 	const struct mapping *mapping;

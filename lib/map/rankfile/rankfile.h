@@ -3,10 +3,9 @@
 #ifndef TOPIARY_MAP_RANKFILE_RANKFILE_H
 #define TOPIARY_MAP_RANKFILE_RANKFILE_H
 
-#include <stdbool.h>
-
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/std.h"
 #include "map/places/places.h"
 #include "map/engine/solve.h"
 
