@@ -2,6 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "options.h"
 
+#include <ctype.h>
+
 #include "base/printable.h"
 #include "score/request.h"
 
@@ -154,6 +156,7 @@ static struct {
 	char *of_user;		/* what the environment had from the beginning, for all components; or NULL */
 	bool repeated;		/* that of the component before has been set again */
 	char *value, *before;	/* of this component, or NULL; the last one of those before, or NULL */
+	char source[32];	/* "SBATCH_TOPO_FIT: ", or "" */
 } given[OPTIONS];
 static unsigned component;
 
@@ -168,6 +171,25 @@ static const char *variable_of(size_t which, char name[static VARIABLE_SIZE])
 	while (at--)
 		name[at] = name[at] == '-' ? '_' : name[at];
 	return name;
+}
+
+/*
+ * A user's default in the environment, as Slurm's own options have: SBATCH_TOPO_FIT, SALLOC_TOPO_FIT, SLURM_TOPO_FIT
+ * for srun. Slurm reads it as one of the job around, which comes first.
+ */
+static void take_default(size_t which)
+{
+	bool is_srun = spank_context() == S_CTX_LOCAL, is_salloc = !strcmp(program_invocation_short_name, "salloc");
+	char name[VARIABLE_SIZE], variable[VARIABLE_SIZE];
+	const char *value;
+
+	snprintf(name, sizeof(name), "%s_%s", is_srun ? "SLURM" : is_salloc ? "SALLOC" : "SBATCH", rows[which].name);
+	for (char *c = name; *c; c++)
+		*c = *c == '-' ? '_' : toupper(*c);
+	if (spank_context() == S_CTX_REMOTE || !(value = getenv(name)) || !*value ||
+	    setenv(variable_of(which, variable), value, 0))
+		return;
+	snprintf(given[which].source, sizeof(given[which].source), "%.28s: ", name);
 }
 
 static bool applies_to_tasks(size_t which)
@@ -255,7 +277,7 @@ static int option_set(int which, const char *value, int remote)
 	}
 	/* An option of srun reaches a node twice: with the step, and in its environment. */
 	if (!warned[which])
-		slurm_error("topiary: %s%s", printable(e.text), remote ? "; ignored" : "");
+		slurm_error("topiary: %s%s%s", given[which].source, printable(e.text), remote ? "; ignored" : "");
 	warned[which] = true;
 	return remote ? 0 : -1;
 }
@@ -272,6 +294,7 @@ int options_register(spank_t sp, options_path_fn *resolve)
 
 		if (spank_option_register(sp, &o) != ESPANK_SUCCESS)
 			slurm_error("topiary: --%s: not registered; another plugin may define it", rows[i].name);
+		take_default(i);
 		set = getenv(variable_of(i, name));
 		given[i].of_user = set ? strdup(set) : NULL;
 	}

@@ -2,6 +2,7 @@
 # Copyright (C) 2026 The Topiary authors
 """The cores of a job: in the fewest domains, and as it asks: kept within a boundary or the job waits, each task apart,
 a path of domains, the smallest machine."""
+import json
 import subprocess
 import time
 from datetime import datetime
@@ -294,14 +295,26 @@ def test_each_component_has_its_own_options(cluster, where, words, expected):
             running.wait(30)
 
 
-def test_component_without_an_option_has_that_of_the_environment(cluster):
-    """As of a job that submits another one; what is given for the first component is for that alone."""
+@pytest.mark.parametrize("variables, expected", [
+    ({"SBATCH_TOPO_FIT": "require", "SBATCH_TOPO_LEVEL": "numa"}, ["require l3", "require numa"]),
+    ({"SALLOC_TOPO_FIT": "require", "SLURM_TOPO_FIT": "require", "SBATCH_TOPO_FIT": ""}, ["prefer l3", "prefer node"]),
+    ({"SLURM_SPANK__SLURM_SPANK_OPTION_topiary_topo_level": "numa"}, ["prefer l3", "prefer numa"])])
+def test_component_without_an_option_has_that_of_the_environment(cluster, variables, expected):
+    """Of the user's defaults, or of a job that submits another one; what is given for the first component is for that
+    alone."""
     number = cluster.batch("exec sleep 300", "-n1", L3_LEVEL, ":", "-n1", "--output=/dev/null",
-                           variables={"SLURM_SPANK__SLURM_SPANK_OPTION_topiary_topo_level": "numa"}).stdout.strip()
+                           variables=variables).stdout.strip()
     try:
-        assert asked(cluster, number) == ["prefer l3", "prefer numa"]
+        assert asked(cluster, number) == expected
     finally:
         cluster.command(["scancel", number])
+
+
+def test_default_of_srun_and_one_that_is_wrong(cluster):
+    done = cluster.command(["srun", "-Qn1", "true"], user="nobody", env=cluster.env(SLURM_TOPO_REPORT="table"))
+    assert done.stderr.startswith("rank 0  node "), done.stderr
+    done = cluster.command(["salloc", "true"], user="nobody", check=False, env=cluster.env(SALLOC_TOPO_FIT="strict"))
+    assert done.returncode and "topiary: SALLOC_TOPO_FIT: --topo-fit=strict: invalid value" in done.stderr, done.stderr
 
 
 def test_matrix_of_the_first_component_is_not_for_the_others(cluster, matrix):

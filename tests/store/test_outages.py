@@ -157,7 +157,7 @@ def test_a_stop_cuts_no_request(registry):
                     one.close()
                     one = None
             except (OSError, http.client.HTTPException) as why:
-                cut += [why] if fresh else []
+                cut.extend([why] if fresh else [])
                 one = None
     with ThreadPoolExecutor(8) as pool:
         for i in range(8):
