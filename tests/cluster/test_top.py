@@ -358,7 +358,7 @@ def test_other_user_reads_nothing(live, job):
     assert own.stdout == f"cn1 error step {step} is another user's\n", own.stderr
 
 
-@pytest.mark.parametrize("feed", ["", "x", "=", "=../../etc", "=7/8", "a b=7.0", "=7.0/" * 70 + "=7.0", "\x1b=7.0"])
+@pytest.mark.parametrize("feed", ["", "=../../etc", "=7.0/" * 70 + "=7.0", "\x1b=7.0"])
 def test_bad_feed_is_refused(live, feed):
     done = live.top(f"--feed={feed}")
     assert done.returncode == 1 and not done.stdout and "--feed: " in done.stderr

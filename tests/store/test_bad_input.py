@@ -399,8 +399,7 @@ def test_munged_down_and_up(restartable):
     assert restartable.put("munged", XML).status == 200
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:99999", "127.0.0.1:65536", "127.0.0.1:http", "127.0.0.1:", "127.0.0.1",
-                                     ":6824", "127.0.0.1:-1"])
+@pytest.mark.parametrize("address", ["127.0.0.1:65536", "127.0.0.1:http", "127.0.0.1", ":6824"])
 def test_invalid_address(registry, tmp_path, address):
     config = tmp_path / "topiary.conf"
     config.write_text("\n".join(line for line in registry.config.read_text().split("\n")

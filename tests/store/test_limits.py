@@ -99,9 +99,9 @@ def held(registry, sources, each, head=b""):
         yield
 
 
-@pytest.mark.parametrize("head", [b"", b"GET /v1/nodes HTTP/1.1\r\nHost: x\r\nX-Long: "],
-                         ids=["no request", "half a request"])
-@pytest.mark.parametrize("sources, each", [(1, 1300), (5, 300)], ids=["one address", "five addresses"])
+@pytest.mark.parametrize("head, sources, each", [
+    (b"", 1, 1300), (b"GET /v1/nodes HTTP/1.1\r\nHost: x\r\nX-Long: ", 5, 300)],
+    ids=["no request, one address", "half a request, five addresses"])
 def test_connections_of_a_few_do_not_keep_others_out(registry, sources, each, head):
     """Everybody else is served at once: a connection would have had to wait for half a minute."""
     with held(registry, sources, each, head):

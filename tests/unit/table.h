@@ -107,6 +107,35 @@ static inline char **cached(const char *pattern)
 	return found.gl_pathv;
 }
 
+/*
+ * Each case of a file below tests/data, by which the current folder must be the checkout: the lines of a text, the last
+ * one without its newline if it ends in a backslash, and below them "=> " and what is expected of the text.
+ */
+static inline void cases_each(const char *name, void (*test)(const char *text, const char *expected))
+{
+	char path[128], line[4096], text[65536] = "";
+	size_t len = 0, n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "tests/data/%s", name);
+	assert_non_null(f = fopen(path, "re"));
+	while (fgets(line, sizeof(line), f)) {
+		assert_true(len + strlen(line) < sizeof(text));
+		if (!strncmp(line, "=> ", 3)) {
+			line[strcspn(line, "\n")] = '\0';
+			test(text, line + 3);
+			text[len = 0] = '\0';
+			n++;
+			continue;
+		}
+		len += sprintf(text + len, "%s", line);
+		if (len > 1 && !strcmp(text + len - 2, "\\\n"))
+			text[len -= 2] = '\0';
+	}
+	fclose(f);
+	assert_true(n && !len);
+}
+
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))
 
 /* What the last call said; a case that reads it after calls that differ has one of its own, which begins empty. */

@@ -472,122 +472,28 @@ TEST(writes_the_chosen_alone)
 	assert_string_equal(e.text, "no switch has a host with a known name");
 }
 
+static void fabric_refused(const char *text, const char *error)
+{
+	struct err e = {""};
+
+	if (fabric_parse(text, strlen(text), "test", NULL, &e))
+		fail_msg("taken: %s", text);
+	assert_string_equal(e.text, error);
+}
+
 TEST(refuses_what_is_malformed)
 {
-	static const struct {
-		const char *text, *error;
-	} rows[] = {
-		{ "", "test: empty" },
-		{ "# nothing\n\n", "test: empty" },
-		{ "\nhello\n",
-		  "test:2: 'hello': unknown format; expected output of ibnetdiscover or opareport, topology.conf,"
-		  " topology.yaml, a tree or a torus" },
-		{ "Link Summary\n\n2 Links in Fabric:\n100g 0xa1 1 FI cn1 hfi1_0\n<-> 0xb1 1 SW leaf\n",
-		  "test:5: 1 of 2 links: the report is cut off" },
-		{ "Link Summary\n<-> 0xb1 1 SW leaf\n", "test:2: missing line of the link's first end" },
-		{ "Link Summary\n100g 0xa1 1 XX cn1\n", "test:2: expected GUID, port, FI or SW, and a name" },
+	static const char *const rows[][2] = {
 		{ HEAD TAG("LinkCount", "2") LINK(LEAF("1"), PORT("0xa2", "1", "FI", "cn1")),
 		  "test:22: 1 of 2 links: the report is cut off" },
 		{ HEAD LINK(LEAF("1"), PORT("0xa2", "x", "FI", "")),
 		  "test:20: expected GUID, port, FI or SW, and a name" },
 		{ HEAD LINK(LEAF("1"), ""), "test:14: no links: expected opareport's XML of a fabric" },
-		{ "SW 1 1 0xa1 4x QDR 'x'\nXX 1\n", "test:2: expected SW, CA or RT" },
-		{ "SW 1 1 a1 4x QDR 'x'\n", "test:1: expected lid, port and GUID after SW" },
-		{ "SW 1 256 0xa1 4x QDR 'x'\n", "test:1: expected lid, port and GUID after SW" },
-		{ "SW 1 1 0xa1 4x\n", "test:1: expected width and speed after the GUID" },
-		{ "SW 1 1 0xa1 4x QDR - CA 1 1\n", "test:1: expected lid, port and GUID after CA" },
-		{ "SW 1 1 0xa1 4x QDR - CA 1 1 0xb1 ( x )\n", "test:1: missing description in quotes" },
-		{ "vendid=1\n[1] \"S-1\"[1]\n", "test:2: port before the first Switch, Ca or Rt" },
-		{ "Switch\t8 \"S-1\"\n[1] \"S-2\"\n", "test:2: expected '[port] \"ID\"[port]'" },
-		{ "Switch\t8 \"S-1\"\n[1000] \"S-2\"[1]\n", "test:2: expected '[port] \"ID\"[port]'" },
-		{ "Switch\t8 \"leaf\"\n", "test:1: \"leaf\": ID of another type of device" },
-		{ "Switch\t8 \"H-1\"\n", "test:1: \"H-1\": ID of another type of device" },
-		{ "Switch\t8 \"S-1\"\n[1] \"Hca1\"[1]\n", "test:2: \"Hca1\": expected S-, H- or R- and a GUID" },
-		{ "Switch\t8 S-1\n", "test:1: expected a number of ports and \"ID\"" },
-		{ "Switch\t8 \"S-1\"\nCat 2\n", "test:2: 'Cat': not output of ibnetdiscover" },
-		{ "SwitchName=a Nodes=n[1-\n", "test:1: 'n[1-': invalid host list" },
-		{ "SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", "test:2: a: already defined in line 1" },
-		{ "SwitchName=a Nodes=n1\nSwitchName=b Switches=a,c\n", "test:2: c: undefined switch" },
-		{ "SwitchName=a Colour=red\n", "test:1: Colour: unknown key" },
-		{ "SwitchName=a Nodes=n1 nodes=n2\n", "test:1: nodes: duplicate key" },
-		{ "SwitchName=a Nodes\n", "test:1: 'Nodes': expected Key=Value" },
-		{ "Nodes=n1\n", "test:1: missing SwitchName or BlockName" },
-		{ "BlockSizes=4,6\n", "test:1: BlockSizes: '6': not a multiple of the previous size" },
-		{ "RingName=a Switches=b\n", "test:1: a ring has Nodes only" },
-		{ "BlockName=a Switches=b\n", "test:1: a block has Nodes, not Switches" },
-		{ "tree 1 2 3\n", "test:1: expected -1, or a count from 1 to 2 followed by as many indices" },
-		{ "tree 1 2 3 2 0\n", "test:1: expected -1, or a count from 1 to 2 followed by as many indices" },
-		{ "tree 1 2 3 2 1 0\n", "test:1: index 2 of 2: must be below 2 and above the previous one" },
-		{ "tree 1 2 3 1 2\n", "test:1: index 1 of 1: must be below 2 and above the previous one" },
-		{ "tree 1 2 3 1 0 1\n", "test:1: more than 1 indices" },
-		{ "tree 1 2 3 1 0\n", "test:1: unexpected end of file, expected tree, torus, graph or node" },
-		{ "tree 1 2 3 1 0\nleaf\n", "test:2: 'leaf': expected tree, torus, graph or node" },
-		{ "tree 0 2 3 1 0\n", "test:1: expected a number of dimensions, 1 to 8" },
-		{ "torus 7 2 3\n", "test:1: expected a number of dimensions, 1 to 6" },
-		{ "tree 1 0 3 -1\n", "test:1: dimension 1: expected a size (product of all sizes at most 16777216)" },
-		{ "torus 2 5000 1 5000 1 -1\n", "test:1: dimension 2: expected a size (product of all sizes at most"
-		  " 16777216)" },
-		{ "tree 1 2 x -1\n", "test:1: dimension 1: expected a cost, 0 to 1000000000" },
-		{ "node a tree 1 1 1 -1\n", "test:1: node before the first tree or torus" },
-		{ "tree 1 1 1 -1\nnode a/b tree 1 1 1 -1\n", "test:2: 'a/b': invalid host name" },
-		{ "tree 1 1 1 -1\nnode a torus 1 1 1 -1\n", "test:2: expected 'node HOST tree ...'" },
-		{ "tree 1 1 1 -1\nnode\n", "test:2: expected 'node HOST tree ...'" },
-		{ "tree 1 1 1 -1\nnode a tree 1 1 1 -1\nnode b tree 1 1 1 -1\n",
-		  "test:3: more elements than the first line declares" },
-		{ "tree 1 2 1 -1\nnode a tree 1 1 1 -1\nnode a tree 1 1 1 -1\n", "test: node a is defined twice" },
-		{ "tree 1 2 9 -1\ntree 1 1 8 -1\nnode a tree 1 1 1 -1\ntree 1 1 7 -1\n",
-		  "test:4: kind or cost differs from line 2 at this level" },
-		{ "tree 1 2 9 -1\ntree 1 1 8 -1\nnode a tree 1 1 1 -1\nnode b tree 1 1 1 -1\n",
-		  "test:4: b: 1 levels above it, other nodes have 2" },
-		{ "tree 1 1 1 -1\ngraph 1 2 1 -1\n", "test:2: graph is allowed in the first line only" },
-		{ "graph 2 2 1 2 1 -1\n", "test:1: expected a number of dimensions, 1 to 1" },
-		{ "graph 1 9000 1 -1\n", "test:1: graph of 9000 elements: more than 8192, or hops missing" },
-		{ "graph 1 3 1 -1\nhops 1\n", "test:2: unexpected end of file, expected hops" },
-		{ "graph 1 2 1 -1\nnode a tree 1 1 1 -1\n", "test:2: expected 'hops ...'" },
-		{ "graph 1 3 1 -1\nhops 1\nhops 1\nnode a tree 1 1 1 -1\n",
-		  "test:3: expected 2 hop counts, 1 to 10000 each" },
-		{ "graph 1 2 1 -1\nhops 0\nnode a tree 1 1 1 -1\n", "test:2: expected 1 hop counts, 1 to 10000 each" },
-		{ "graph 1 2 1 -1\nhops 1 2\nnode a tree 1 1 1 -1\n", "test:2: more than 1 hop counts" },
-		{ "---\n", "test:1: expected a list of topologies" },
-		{ "---\n- topology: [\n", "test:3: did not find expected node content" },
-		{ "---\n- topology: a\n  flat: true\n", "test:2: topology/flat: it has no switches" },
-		{ "Include a.conf\n", "test:1: Include is not followed: name the included file instead" },
-		{ "---\n- topology: a\n  tree:\n    switches:\n    - switch: s\n      nodes:\n      - {a: b}\n",
-		  "test:7: expected names of hosts or switches, as text or as a list" },
-		{ "---\n- topology: a\n  tree:\n    switch: a\n", "test:4: switch: unknown key" },
-		{ "---\n- topology: a\n  tree: {}\n", "test:2: expected a topology of tree, block, torus3d or ring" },
-		{ "---\n- topology: a\n  tree: {switches: a}\n", "test:3: expected a list of switches" },
-		{ "---\n- topology: a\n  tree:\n    switches:\n      - nodes: n1\n",
-		  "test:5: expected switch, a name" },
-		{ "---\n- topology: a\n  tree:\n    switches:\n      - switch: s\n        nodes: n[1\n",
-		  "test:5: 'n[1': invalid host list" },
-		{ "---\n- topology: a\n  tree:\n    switches:\n      - switch: s\n        children: t\n",
-		  "test:5: t: undefined switch" },
-		{ "---\n- topology: a\n  block:\n    block_sizes: [4, 6]\n    blocks: [{block: b}]\n",
-		  "test:4: BlockSizes: '6': not a multiple of the previous size" },
-		{ "---\n- topology: a\n  torus3d:\n    toruses:\n      - name: t\n        nodes: n[1-4]\n",
-		  "test:5: expected dims with x, y and z" },
-		{ "---\n- topology: a\n  torus3d:\n    toruses:\n      - name: t\n"
-		  "        dims: {x: 2, y: 2, z: 0}\n        nodes: n[1-4]\n",
-		  "test:6: expected a number for each of x, y and z" },
-		{ "---\n- topology: a\n  torus3d:\n    toruses:\n      - name: t\n"
-		  "        dims: {x: 2, y: 2, z: 1}\n        nodes: n[1-5]\n",
-		  "test:5: 5 nodes for 4 positions" },
-		{ "---\n- topology: a\n  torus3d:\n    toruses:\n      - name: t\n        dims: {x: 2, y: 2, z: 1}\n"
-		  "        regions:\n          - anchor: {x: 1, y: 0, z: 0}\n            dims: {x: 2, y: 1, z: 1}\n"
-		  "            nodes: n[1-2]\n", "test:8: the region exceeds the torus" },
-		{ "tree 8 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 -1\ntree 1 1 1 -1\n",
-		  "test:2: more than 8 levels above a host" },
 	};
 
-	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct err e = {""};
-		struct fabric *f = fabric_parse(rows[i].text, strlen(rows[i].text), "test", NULL, &e);
-
-		if (f)
-			fail_msg("taken: %s", rows[i].text);
-		assert_string_equal(e.text, rows[i].error);
-	}
+	for (size_t i = 0; i < ROWS(rows); i++)
+		fabric_refused(rows[i][0], rows[i][1]);
+	cases_each("refused/fabric.txt", fabric_refused);
 }
 
 /* The output of ibnetdiscover -p for links between switches, with some hosts on each: hosts are "h<switch>-<n>". */

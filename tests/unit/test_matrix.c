@@ -142,101 +142,23 @@ TEST(keeps_large_weights)
 	matrix_free(m);
 }
 
+static void matrix_refused(const char *text, const char *says)
+{
+	struct err e = {""};
+
+	if (matrix_parse(text, strlen(text), "test", &e))
+		fail_msg("accepted: %s", text);
+	if (!strstr(e.text, says) || strncmp(e.text, "test:", 5))
+		fail_msg("'%s' for %s", e.text, text);
+}
+
 TEST(refuses)
 {
-	static const struct {
-		const char *text, *says;
-	} rows[] = {
-		{ "# only this\n", "test: empty" },
-		{ "%\n#\n", "test: empty" },
-		{ "O2A\t0\t6000 bytes\t1 msgs sent\n", "test: empty" },
-		{ "E 0 1\n", "test:1: missing number" },
-		{ "E 0 1 5\n", "test:1: expected 'bytes'" },
-		{ "E 0 1 5 msgs\n", "test:1: expected 'bytes'" },
-		{ "E 0 1 -5 bytes\n", "test:1: negative weight" },
-		{ "E 0 1 nan bytes\n", "test:1: not a number" },
-		{ "E 0 1 1e300 bytes\n", "test:1: weight above" },
-		{ "E 0 65536 5 bytes\n", "test:1: rank out of range" },
-		{ "E 0 1.5 5 bytes\n", "test:1: rank out of range" },
-		{ "E -1 0 5 bytes\n", "test:1: rank out of range" },
-		{ "# x\n\nE 0 1 5 bytes\nX 0 1 5 bytes\n", "test:4: not a line of Open MPI's monitoring" },
-		{ "E 0 1 5 bytes\n0 1\n1 0\n", "test:2: not a line of" },
-		{ "E 0 1 5 bytes\nEE 0 1 5 bytes\n", "test:2: not a line of" },
-		{ "D MPI_COMM_WORLD procs: \n", "test:1: not a number" },
-		{ "D MPI_COMM_WORLD procs: 0,1,70000\n", "test:1: rank out of range" },
-		{ "D MPI_COMM_WORLD", "test:1: not a number" },
-		{ "", "test: empty" },
-		{ " \n\n", "test: empty" },
-		{ "hello\n", "test:1: not a number" },
-		{ "\x7f" "ELF", "test:1: not a number" },
-		{ "0 1\n1\n", "test:2: the row is shorter" },
-		{ "0 1\n1 0 0\n", "test:2: the row is longer" },
-		{ "0 1\n", "fewer rows" },
-		{ "0 1\n1 0\n1 1\n", "test:3: more rows" },
-		{ "0 -1\n1 0\n", "test:1: negative weight" },
-		{ "0 nan\n1 0\n", "test:1: not a number" },
-		{ "0 inf\n1 0\n", "test:1: not a number" },
-		{ "0 +inf\n1 0\n", "test:1: not a finite number" },
-		{ "0 -nan\n1 0\n", "test:1: not a finite number" },
-		{ "0 1e999\n1 0\n", "test:1: not a finite number" },
-		{ "0 1e201\n1 0\n", "test:1: weight above" },
-		{ "0 0x10\n1 0\n", "test:1: not a finite number" },
-		{ "0,1\n", "test:1: numbers are separated by blanks, not by commas" },
-		{ "0 1\n1 0;\n", "test:2: numbers are separated by blanks" },
-		{ "%%MatrixMarket\n", "test:1: expected '%%MatrixMarket matrix coordinate'" },
-		{ "%%MatrixMarket matrix array real general\n1 1\n0\n", "test:1: expected '%%MatrixMarket" },
-		{ "%%MatrixMarket matrix coordinate complex general\n1 1 0\n", "test:1: the field" },
-		{ "%%MatrixMarket matrix coordinate real hermitian\n1 1 0\n", "test:1: the symmetry" },
-		{ "%%MatrixMarket matrix coordinate real general\n", "missing number" },
-		{ "%%MatrixMarket matrix coordinate real general\n2 3 0\n", "test:2: the matrix is not square" },
-		{ "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 1\n", "fewer entries" },
-		{ "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1\n2 1 1\n", "test:4: more entries" },
-		{ "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 3 1\n", "test:3: column out of range" },
-		{ "%%MatrixMarket matrix coordinate real general\n2 2 1\n0 1 1\n", "test:3: row out of range" },
-		{ "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2\n", "test:3: missing number" },
-		{ "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2 1\n", "test:3: text after the entry" },
-		{ "%%MatrixMarket matrix coordinate real general\n4000000000 4000000000 4000000000\n",
-		  "test:2: the number of ranks" },
-		{ "%%MatrixMarket matrix coordinate real general\n60000 60000 4000000000\n1 2 3\n", "fewer entries" },
-		{ "%%MatrixMarket matrix coordinate real general\n-1 -1 0\n", "test:2: the number of ranks" },
-		{ "0\n4000000000 10\n0 000\n", "test:2: the number of ranks" },
-		{ "0\n60000 4000000000\n0 000\n4000000000 1 2\n", "missing number" },
-		{ "0\n2 2\n0 000\n3 1 1 1\n", "test:4: degree exceeds" },
-		{ "0\n2 2\n0 000\n1 2\n", "test:4: vertex out of range" },
-		{ "0\n2 2\n1 000\n1 0\n", "test:4: vertex out of range" },
-		{ "0\n2 2\n2 000\n", "test:3: the base" },
-		{ "0\n2 2\n0 100\n", "test:3: the flags" },
-		{ "0\n2 2\n0 002\n", "test:3: the flags" },
-		{ "0\n2 4\n0 000\n1 1\n1 0\n", "fewer arcs" },
-		{ "0\n2 2\n0 000\n1 1\n1 0\n5\n", "test:6: text after" },
-		{ "0\n2 2\n0 010\n1 -3 1\n", "test:4: negative weight" },
-		/* Cut short, at each place of a line. */
-		{ "E\t0\t1\t10 byt", "test:1: expected 'bytes'" },
-		{ "E\t0\t1\t", "test:1: missing number" },
-		{ "E 0 1 5 bytes\nE\t0", "test:2: missing number" },
-		{ "%%MatrixMarket matrix coord", "test:1: expected '%%MatrixMarket" },
-		{ "%%MatrixMarket matrix coordinate real general\n2 2", "test:2: missing number" },
-		{ "0\n2 2\n", "missing number" },
-		{ "0 1\n1", "test:2: the row is shorter" },
-		{ "0 1\r1 0\r", "fewer rows" },
-		{ "%%MatrixMarket matrix coordinate real general\r\n2 2 1\r\n1 2 -1\r\n", "test:3: negative weight" },
-		{ "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 nan\n", "test:3: not a number" },
-		{ "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1e999\n", "test:3: not a finite number" },
-		{ "%%MatrixMarket matrix coordinate real general\n0 0 0\n", "test:2: the number of ranks" },
-		{ "0\n0 0\n0 000\n", "test:2: the number of ranks" },
-		{ "0\n2 2\n0 010\n1 inf 1\n", "test:4: not a number" },
-		{ "0\n2 99999999999\n0 000\n", "test:2: the number of arcs" },
-		{ "0 1\n# x\n1 0 0\n", "test:3: the row is longer" },
-	};
-
-	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct err e = {""};
-
-		if (matrix_parse(rows[i].text, strlen(rows[i].text), "test", &e))
-			fail_msg("accepted: %s", rows[i].text);
-		if (!strstr(e.text, rows[i].says) || strncmp(e.text, "test:", 5))
-			fail_msg("'%s' for %s", e.text, rows[i].text);
-	}
+	matrix_refused("\x7f" "ELF", "test:1: not a number");
+	matrix_refused("0 1\r1 0\r", "fewer rows");
+	matrix_refused("%%MatrixMarket matrix coordinate real general\r\n2 2 1\r\n1 2 -1\r\n",
+		       "test:3: negative weight");
+	cases_each("refused/matrix.txt", matrix_refused);
 }
 
 /* Memory follows what a file holds: a process of 64 MiB reads headers that claim the most they may. */

@@ -268,54 +268,20 @@ TEST(reads_records)
 	}
 }
 
+static void records_refused(const char *text, const char *says)
+{
+	FREED(jobs_free) struct jobs jobs = {0};
+
+	if (!jobs_read(&jobs, text, strlen(text), "file", &cn_nodes, &err))
+		fail_msg("taken: %s", text);
+	if (strncmp(err.text, says, strlen(says)))
+		fail_msg("\"%s\", not \"%s\"", err.text, says);
+	assert_int_equal(jobs.n, 0);
+}
+
 TEST(refuses_bad_records)
 {
-	static const struct {
-		const char *text, *says;
-	} rows[] = {
-		{ "", "file: no jobs in this file" },
-		{ "# nothing\n", "file: no jobs in this file" },
-		{ "job submit start end\n", "file:1: missing column 'NNodes'" },
-		{ "JobID|Start|End|NNodes|NCPUS\n", "file:1: missing column 'Submit'" },
-		{ "JobID|Submit|Start|End|NNodes\n", "file:1: missing column 'NCPUS'" },
-		{ "What|Submit|Start|End|NNodes|NCPUS\n", "file:1: missing column 'JobID'" },
-		{ "7 10 20 30 2 8 3 prefer\n", "file:1: 8 values for 9 columns" },
-		{ SACCT "1|yesterday|0|1|1|1|\n", "file:2: invalid time: 'yesterday'" },
-		{ SACCT "1|2026-11-20T10:00|0|1|1|1|\n", "file:2: invalid time: '2026-11-20T10:00'" },
-		{ SACCT "1|0|0|99999999999999999999|1|1|\n", "file:2: invalid time: '99999999999999999999'" },
-		{ SACCT "1|0|0|1|1X|1|\n", "file:2: invalid count: '1X'" },
-		{ SACCT "1|0|0|1|-1|1|\n", "file:2: invalid count: '-1'" },
-		{ "7 10 20 30 4 3 1 - -\n", "file:1: job 7 has 3 tasks on 4 nodes" },
-		{ SACCT "|0|0|1|4|3|\n", "file:2: a job without a name" },
-		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|1:2:3:4\n",
-		  "file:2: invalid time limit: '1:2:3:4'" },
-		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|10:\n",
-		  "file:2: invalid time limit: '10:'" },
-		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|1-2x\n",
-		  "file:2: invalid time limit: '1-2x'" },
-		{ "7 10 20 30 2 8 3 prefer cache\n", "file:1: --topo-level=cache" },
-		{ "7 10 20 30 2 8 3 maybe -\n", "file:1: --topo-fit=maybe" },
-		{ "job|submit|start|end|nodes|ncpus|nodelist\n1|0|0|1|1|8|cn1\n2|0|0|1|2|8|cn[1-2],gpu3\n",
-		  "file:3: job 2 ran on gpu3, which the snapshot does not have" },
-		{ "job submit start end nodes tasks memory\n7 0 0 1 2 8 4X\n", "file:2: invalid memory: '4X'" },
-		{ "job submit start end nodes tasks memory\n7 0 0 1 2 8 4Gn\n", "file:2: invalid memory: '4Gn'" },
-		{ "job submit start end nodes tasks memory\n7 0 0 1 2 8 -1\n", "file:2: invalid memory: '-1'" },
-		{ "job submit start end nodes tasks memory\n7 0 0 1 2 8 9999999P\n",
-		  "file:2: invalid memory: '9999999P'" },
-		{ "job|submit|start|end|nodes|ncpus|reqmem\n1|0|0|1|2|8|4Gcc\n", "file:2: invalid memory: '4Gcc'" },
-		{ "job|submit|start|end|nodes|ncpus|nodelist\n1|0|0|1|1|8|cn[1\n",
-		  "file:2: 'cn[1': invalid host list" },
-	};
-
-	for (size_t i = 0; i < ROWS(rows); i++) {
-		FREED(jobs_free) struct jobs jobs = {0};
-
-		if (!jobs_read(&jobs, rows[i].text, strlen(rows[i].text), "file", &cn_nodes, &err))
-			fail_msg("row %zu: taken", i);
-		if (strncmp(err.text, rows[i].says, strlen(rows[i].says)))
-			fail_msg("row %zu: \"%s\", not \"%s\"", i, err.text, rows[i].says);
-		assert_int_equal(jobs.n, 0);
-	}
+	cases_each("refused/jobs.txt", records_refused);
 }
 
 TEST(sorts_by_submission)
