@@ -38,14 +38,14 @@ struct counts {
 
 enum { GPU = LEVEL_CORE, KINDS };	/* in the place of cores: GPUs */
 
-/* "gpu:a100:2(IDX:0-1,5)": whether a list of what is in use has this GPU; Slurm writes N/A where none is. */
+/* "gpu:a100:2(IDX:0-1,5)" or "gpu:(null):0(IDX:N/A)": whether a list of what is in use has this GPU. */
 static bool gpu_in_use(const char *used, int number)
 {
 	for (const char *at = used; at && (at = strstr(at, "gpu")); at += strlen("gpu")) {
-		const char *list = strstr(at, "IDX:"), *end = strchr(at, ')');
+		const char *list = strstr(at, "IDX:"), *end = list ? strchr(list, ')') : NULL;
 		unsigned from, to;
 
-		for (list = list && end && list < end ? list + strlen("IDX:") : NULL; list && list < end;) {
+		for (list = end ? list + strlen("IDX:") : NULL; list && list < end;) {
 			int n = sscanf(list, "%9u-%9u", &from, &to);
 
 			if (n > 0 && (unsigned) number >= from && (unsigned) number <= (n > 1 ? to : from))
@@ -79,13 +79,20 @@ static void node_count(const struct now_node *node, struct counts counts[KINDS])
 		c->free += n == s->domains[i].cores;
 		c->partly += n && n < s->domains[i].cores;
 	}
+	/* Of a GPU that jobs share, Slurm's record does not say that it is in use. */
+	if (strstr(node->info->gres ? node->info->gres : "", "shard") ||
+	    strstr(node->info->gres ? node->info->gres : "", "mps"))
+		return;
 	for (size_t i = 0; i < s->ndevices; i++) {
 		const struct shape_device *d = &s->devices[i];
-		bool used = d->number >= 0 && gpu_in_use(node->info->gres_used, d->number);
 		unsigned n = free_in(node, d->first, d->cores);
+		bool used = false;
 
-		if (strcmp(d->type, "GPU"))
+		/* Of a GPU whose number is not known, it is not known whether it is in use. */
+		if (strcmp(d->type, "GPU") || d->number < 0)
 			continue;
+		for (size_t k = 0; k < node->nholders; k++)
+			used |= gpu_in_use(node->holders[k].gres, d->number);
 		counts[GPU].all++;
 		counts[GPU].free += !used && n == d->cores;
 		counts[GPU].partly += !used && n < d->cores;

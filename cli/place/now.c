@@ -17,6 +17,7 @@
 struct adding {
 	struct now *now;
 	const job_info_t *job;
+	uint32_t host;	/* number of the next among the job's */
 };
 
 /* Each core of a list "0-5,12" of cores, or of CPUs of which a core has so many. */
@@ -38,17 +39,19 @@ static int holder_add(void *adding, const char *host, const char *cores, unsigne
 	struct adding *a = adding;
 	size_t at = string_map_find(&a->now->names, host);
 	struct now_node *node = at == STRING_MAP_NONE ? NULL : &a->now->nodes[at];
-	unsigned words;
+	const char *gres = a->host < a->job->gres_detail_cnt ? a->job->gres_detail_str[a->host] : NULL;
 	struct now_holder *list;
+	unsigned words;
 
 	(void) threads;
+	a->host++;
 	if (!node || !node->shape || !*cores)
 		return 0;
 	words = core_set_words(node->shape->cores);
 	if (!(list = reallocarray(node->holders, node->nholders + 1, sizeof(*list))))
 		return err_set(e, "out of memory");
 	node->holders = list;
-	list[node->nholders] = (struct now_holder){ a->job, calloc(words, sizeof(uint64_t)) };
+	list[node->nholders] = (struct now_holder){ a->job, calloc(words, sizeof(uint64_t)), gres };
 	if (!list[node->nholders].cores)
 		return err_set(e, "out of memory");
 	core_set_fill(list[node->nholders].cores, node->shape->cores);
@@ -118,7 +121,7 @@ int now_load(const struct cmd *c, struct now *out, struct err *e)
 		uint32_t base = j->job_state & JOB_STATE_BASE;
 
 		if (base == JOB_RUNNING || base == JOB_SUSPENDED || j->job_state & JOB_COMPLETING)
-			if (cores_each(j, holder_add, &(struct adding){ out, j }, e) && strstr(e->text, "memory"))
+			if (cores_each(j, holder_add, &(struct adding){ out, j, 0 }, e) && strstr(e->text, "memory"))
 				rc = -1;
 	}
 	for (size_t i = 0; i < out->n; i++)

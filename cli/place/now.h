@@ -21,6 +21,7 @@
 struct now_holder {
 	const job_info_t *job;
 	uint64_t *cores;
+	const char *gres;	/* what it has there, "gpu:a100:2(IDX:0-1)"; NULL: nothing */
 };
 
 struct now_node {

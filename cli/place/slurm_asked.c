@@ -117,7 +117,8 @@ void slurm_asked_check(const struct slurm_asked *a, const char *topology, struct
 
 		if ((used = groups_print(&g, &where)) > a->switches && !where.failed)
 			buf_printf(out, "--switches=%u was not kept: its nodes are on %u leaf switches (%s); Slurm "
-				   "waits %u s for it at most\n", a->switches, used, where.data, a->wait);
+				   "waits for them only as long as --switches=%u@TIME and max_switch_wait of "
+				   "slurm.conf allow\n", a->switches, used, where.data, a->switches);
 		buf_free(&where);
 	}
 	groups_clear(&g);

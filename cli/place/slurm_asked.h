@@ -12,7 +12,6 @@
 struct slurm_asked {
 	const char *nodes;	/* the job's */
 	unsigned switches;	/* at most; 0: not asked */
-	unsigned wait;		/* seconds that it waited for them at most */
 	unsigned segment;	/* nodes; 0: not asked */
 };
 

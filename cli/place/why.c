@@ -23,6 +23,7 @@
  */
 #define ADVICE_SECONDS 20
 #define REPORT_MAX (1u << 20)	/* bytes of a job's output that are searched */
+#define OUTPUT_MAX (64u << 20)	/* of a command */
 
 /* Selects records of a job: all, one array task, or one component of a heterogeneous job. */
 struct which {
@@ -225,7 +226,7 @@ static char *output_of(const char *const argv[])
 {
 	struct buf out = {0};
 
-	if (child_run(run_command, (void *) argv, ADVICE_SECONDS, REPORT_MAX, &out, NULL) || !out.len)
+	if (child_run(run_command, (void *) argv, ADVICE_SECONDS, OUTPUT_MAX, &out, NULL) || !out.len)
 		buf_free(&out);
 	while (out.len && out.data[out.len - 1] == '\n')
 		out.data[--out.len] = '\0';
@@ -257,9 +258,8 @@ static void join_cost(json_t *rows, const job_info_t *j)
 static void join_slurm(json_t *rows, const job_info_t *j)
 {
 	static const char *const argv[] = { "scontrol", "-o", "show", "topology", NULL };
-	struct slurm_asked asked = { .nodes = j->nodes, .switches = j->req_switch == NO_VAL ? 0 : j->req_switch,
-				     .wait = j->wait4switch == NO_VAL ? 0 : j->wait4switch };
-	char *topology = j->nodes && *j->nodes ? output_of(argv) : NULL;
+	struct slurm_asked asked = { .nodes = j->nodes, .switches = j->req_switch == NO_VAL ? 0 : j->req_switch };
+	char *topology = j->num_nodes > 1 && j->nodes ? output_of(argv) : NULL;
 	struct buf out = {0};
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
@@ -441,13 +441,12 @@ static void record_join(const struct cmd *c, struct record *t, const job_info_t 
 		now_free(&now);
 		return;
 	}
-	join_cost(t->more, j);
 	join_slurm(t->more, j);
 	join_report(t->more, j);
 	join_advice(t->more, j);
 }
 
-static int record_of_job(const struct cmd *c, const job_info_t *j, struct records *all, struct err *e)
+static int record_of_job(const job_info_t *j, struct records *all, struct err *e)
 {
 	const char *const comments[] = { j->admin_comment, j->system_comment };
 	struct record *t = record_add(all, e);
@@ -460,9 +459,9 @@ static int record_of_job(const struct cmd *c, const job_info_t *j, struct record
 	t->id = j->job_id;
 	now_job_name(j, t->name);
 	record_read(t, comments[verdict_find(comments[0], &start, &len)], j->nodes && *j->nodes);
-	if (t->rc == 0) {
-		record_join(c, t, j);
-	} else if (t->rc > 0 && !strcmp(t->state, "pending")) {
+	if (t->rc == 0)
+		join_cost(t->more, j);
+	if (t->rc > 0 && !strcmp(t->state, "pending")) {
 		struct buf reason = {0};
 
 		reason_words(j, &reason);
@@ -484,7 +483,11 @@ static int records_of_slurmctld(const struct cmd *c, const struct which *w, stru
 		return errno == ESLURM_INVALID_JOB_ID ? 1 : err_set(e, "%s", slurm_strerror(errno));
 	for (uint32_t i = 0; rc == 0 && i < m->record_count; i++)
 		if (is_selected(&m->job_array[i], w))
-			rc = record_of_job(c, &m->job_array[i], all, e);
+			rc = record_of_job(&m->job_array[i], all, e);
+	/* What takes requests, commands and files of the job: not for a thousand array tasks. */
+	for (uint32_t i = 0; rc == 0 && all->n == 1 && all->list->rc == 0 && i < m->record_count; i++)
+		if (is_selected(&m->job_array[i], w))
+			record_join(c, all->list, &m->job_array[i]);
 	slurm_free_job_info_msg(m);
 	if (all->n)
 		qsort(all->list, all->n, sizeof(*all->list), record_compare);

@@ -5,14 +5,16 @@ that binds and one that does not."""
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 from rig import Cluster
 from rig.ask import advised, expand, reports
-from rig.cluster import SLURM_RELEASE
+from rig.cluster import JOB_USER, SLURM_RELEASE
 from rig.node import configured
 from rig.paths import BUILD, ROOT
+from rig.processes import wait_until
 
 NODES = {"cn1": "amd-4x16", "cn3": "intel-2x8", "cn5": None}
 LIBOMP = sorted(Path("/usr/lib").glob("llvm-*/lib/libomp.so.5"))[-1:]
@@ -319,6 +321,28 @@ def test_report_lists_gpus_in_order_with_locality(folders):
                                        for gpu in task["gpu"].split(","))
     assert sorted(task["gpu"][0] for task in one_each.values()) == ["0", "1", "2"]
     assert {len(task["gpu"].split(",")) for task in both.values()} == {2}
+
+
+def test_what_the_tasks_reported_and_what_to_change(cluster):
+    """In one place, and the same as in the job's messages and by the other command."""
+    folder = Path(tempfile.mkdtemp(dir=cluster.folder / "work"))
+    folder.chmod(0o777)
+    script = folder / "script"
+    script.write_text("#!/bin/sh\nsrun -Q --topo-report --topo-monitor=sw --cpu-bind=map_cpu:0,0,1 true\n"
+                      "sleep 60\n")
+    number = cluster.command(["sbatch", "--parsable", "-w", "cn3", "--exclusive", "-n3", "-e", folder / "err", "-o",
+                              "/dev/null", script], user=JOB_USER, cwd=folder).stdout.strip()
+    try:
+        assert wait_until(lambda: list(folder.glob("topiary-*.0/*"))
+                          and (folder / "err").read_text().count("rank ") == 3, 30)
+        told = cluster.topiary("why", number, user=JOB_USER).stdout
+        first = min(line for line in (folder / "err").read_text().split("\n") if line.startswith("rank "))
+        assert f"\nreport   {first}; of the other tasks see the job's messages\n" in told
+        advice = cluster.topiary("advise", "--brief", number, user=JOB_USER).stdout
+        assert "are bound to core 0" in advice or cluster.plugin != "task/affinity"
+        assert re.findall(r"\nadvice   (.*)\n", told) == advice.splitlines()[:1], told
+    finally:
+        cluster.command(["scancel", number])
 
 
 def test_advice_about_ranks_on_one_core(cluster):

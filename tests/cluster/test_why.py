@@ -324,3 +324,24 @@ def test_what_if(cluster, submit):
     assert not cluster.command(["squeue", "-h", "-t", "PD"]).stdout
     never = cluster.topiary("whatif", "sbatch", "-w", "cn1", "-N1", "-n99", user=JOB_USER).stdout
     assert never.count("not at all:") == 3 and "sbatch" not in never, never
+
+
+def test_jobs_that_the_user_may_not_see(cluster, submit):
+    """With PrivateData nothing is said of their nodes."""
+    conf = cluster.folder / "etc" / "slurm.conf"
+    before = conf.read_text()
+    placed(cluster, submit, "-n5")
+    try:
+        conf.write_text(before + "PrivateData=jobs\n")
+        cluster.command(["scontrol", "reconfigure"])
+
+        def counts():
+            return json.loads(cluster.topiary("fragmentation", "--nodes=cn[1-2]", "--json", user="daemon").stdout)
+        assert wait_until(lambda: counts()["hidden"] == 1, 20), counts()
+        told_now = counts()
+        assert told_now["nodes"] == 1 and told_now["levels"]["l3"] == {"all": 8, "free": 8, "partly": 0}, told_now
+        printed = cluster.topiary("fragmentation", "--nodes=cn[1-2]", user="daemon").stdout
+        assert "1 node; without 1 with jobs that you may not see" in printed and "cn1 " not in printed
+    finally:
+        conf.write_text(before)
+        cluster.command(["scontrol", "reconfigure"])

@@ -246,24 +246,25 @@ TEST(warns_of_what_slurm_did_not_keep)
 		struct slurm_asked asked;
 		const char *words;
 	} rows[] = {
-		{ tree, { "cn[3-5]", 1, 60, 0 }, "--switches=1 was not kept: its nodes are on 2 leaf switches (s1: 2, "
-		  "s2: 1); Slurm waits 60 s for it at most\n" },
-		{ tree, { "cn[3-5]", 2, 60, 0 }, NULL },
-		{ tree, { "cn[3-5]", 0, 0, 0 }, NULL },
-		{ tree, { "cn[1-4]", 1, 60, 0 }, NULL },
-		{ tree, { "cn[8-9]", 1, 60, 0 }, NULL },	/* cn9 is in no switch */
-		{ two_trees, { "cn[1-2],cn5", 1, 60, 0 }, NULL },
-		{ blocks, { "cn[01-17],cn[19-35],cn[37-38]", 0, 0, 12 },
+		{ tree, { "cn[3-5]", 1, 0 }, "--switches=1 was not kept: its nodes are on 2 leaf switches (s1: 2, "
+		  "s2: 1); Slurm waits for them only as long as --switches=1@TIME and max_switch_wait of slurm.conf "
+		  "allow\n" },
+		{ tree, { "cn[3-5]", 2, 0 }, NULL },
+		{ tree, { "cn[3-5]", 0, 0 }, NULL },
+		{ tree, { "cn[1-4]", 1, 0 }, NULL },
+		{ tree, { "cn[8-9]", 1, 0 }, NULL },	/* cn9 is in no switch */
+		{ two_trees, { "cn[1-2],cn5", 1, 0 }, NULL },
+		{ blocks, { "cn[01-17],cn[19-35],cn[37-38]", 0, 12 },
 		  "--segment=12 was not kept: its 36 nodes are in blocks of b1: 17, b2: 17, b3: 2\n" },
-		{ blocks, { "cn[01-12],cn[19-30],cn[37-48]", 0, 0, 12 }, NULL },
-		{ blocks, { "cn[01-18],cn[19-36]", 0, 0, 36 }, NULL },	/* of an aggregated block */
-		{ blocks, { "cn[17-20]", 0, 0, 0 },
+		{ blocks, { "cn[01-12],cn[19-30],cn[37-48]", 0, 12 }, NULL },
+		{ blocks, { "cn[01-18],cn[19-36]", 0, 36 }, NULL },	/* of an aggregated block */
+		{ blocks, { "cn[17-20]", 0, 0 },
 		  "its 4 nodes are in 2 blocks (b1: 2, b2: 2), and would fit into one\n" },
-		{ blocks, { "cn[01-19]", 0, 0, 0 }, NULL },
-		{ blocks, { "cn[01-04]", 0, 0, 0 }, NULL },
-		{ "No topology information available\n", { "cn1", 1, 0, 2 }, NULL },
-		{ "SwitchName=s1 Nodes=cn[1-\nBlockName=b Nodes=\n", { "cn1", 1, 0, 2 }, NULL },
-		{ tree, { "cn[1-", 1, 0, 2 }, NULL },
+		{ blocks, { "cn[01-19]", 0, 0 }, NULL },
+		{ blocks, { "cn[01-04]", 0, 0 }, NULL },
+		{ "No topology information available\n", { "cn1", 1, 2 }, NULL },
+		{ "SwitchName=s1 Nodes=cn[1-\nBlockName=b Nodes=\n", { "cn1", 1, 2 }, NULL },
+		{ tree, { "cn[1-", 1, 2 }, NULL },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {

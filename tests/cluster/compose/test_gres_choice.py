@@ -93,6 +93,18 @@ def test_memory_is_near_where_cores_are_far_from_the_gpu(fine, node):
     assert "part of it may be far" not in fine.ours.topiary("why", number).stdout
 
 
+def test_gpus_that_are_free_with_their_cores(fine):
+    """topiary fragmentation, against the records of the jobs."""
+    taken, granted = set(), set()
+    for words in (["-n9", "--gres=gpu:2"], ["-n3"]):
+        _, _, mine, theirs = place(fine.ours, "-w", "fine2", *words)
+        taken, granted = taken | mine, granted | theirs
+    told = json.loads(fine.ours.topiary("fragmentation", "--nodes=fine2", "--json").stdout)["levels"]["gpu"]
+    left = set(range(FINE_GPUS)) - granted
+    assert told == {"all": FINE_GPUS, "free": sum(not NEAR[gpu] & taken for gpu in left),
+                    "partly": sum(bool(NEAR[gpu] & taken) for gpu in left)}
+
+
 def test_gpus_are_granted_once_and_all_of_them(fine):
     """Each choice is Slurm's to count: eight jobs get eight GPUs of a node, the next one waits."""
     def fill(cluster):
