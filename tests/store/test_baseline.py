@@ -111,7 +111,7 @@ def test_killed_during_maintenance(registry, documents):
     """SIGKILL at any moment; each time the odd one is the baseline again."""
     chance = random.Random(7)
     odd = registry.sql(f"SELECT id FROM base WHERE node = '{ODD}'")
-    for _ in range(6):
+    for _ in range(3):
         with at_rest(registry):
             registry.sql(f"UPDATE class SET baseline = {odd}, recompare_since = '-infinity'")
         wait_until(lambda: registry.sql(BASELINE) != odd, chance.random() * 3 * INTERVAL)

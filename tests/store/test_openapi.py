@@ -54,7 +54,7 @@ def nodes(registry):
     return registry
 
 
-@pytest.mark.parametrize("config, examples", [("", 20), (KNOWN_NODE, 8)], ids=["any names", "a known node"])
+@pytest.mark.parametrize("config, examples", [("", 10), (KNOWN_NODE, 4)], ids=["any names", "a known node"])
 def test_schemathesis(schemathesis, nodes, tmp_path, config, examples):
     (tmp_path / "schemathesis.toml").write_text(CONFIG + config)
     done = subprocess.run(

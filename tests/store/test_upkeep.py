@@ -183,7 +183,7 @@ def test_one_of_two_topiaryd_maintains(registry, documents):
 def test_killed_during_maintenance(registry, documents):
     """SIGKILL at any moment of a pass: all documents are there, and the next topiaryd goes on."""
     chance = random.Random(4)
-    for turn in range(6):
+    for turn in range(3):
         with at_rest(registry):
             for i in range(200, 224):
                 documents[name(i)] = relinked(clone(i), b"%d.500000" % (turn + 5))

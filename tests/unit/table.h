@@ -136,6 +136,25 @@ static inline void cases_each(const char *name, void (*test)(const char *text, c
 	assert_true(n && !len);
 }
 
+static void (*pair_test)(const char *name, const char *value, const char *expected) __attribute__((unused));
+
+static inline void pair_split(const char *text, const char *expected)
+{
+	char *name = strndup(text, strcspn(text, "\n")), *value = name;
+
+	strsep(&value, "=");
+	pair_test(name, value, expected);
+	free(name);
+}
+
+/* Such cases whose texts are lines NAME=VALUE. */
+static inline void pairs_each(const char *file,
+			      void (*test)(const char *name, const char *value, const char *expected))
+{
+	pair_test = test;
+	cases_each(file, pair_split);
+}
+
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))
 
 /* What the last call said; a case that reads it after calls that differ has one of its own, which begins empty. */

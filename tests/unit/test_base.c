@@ -181,46 +181,21 @@ TEST(names_the_line_of_each_value)
 	assert_null(b.data);
 }
 
+static void settings_refused(const char *text, const char *error)
+{
+	struct settings s;
+	struct err e = {""};
+
+	put(text);
+	if (!settings_load(path, &s, &e))
+		fail_msg("accepted: %s", text);
+	if (strncmp(e.text, path, strlen(path)) || !strstr(e.text, error))
+		fail_msg("'%s' has no '%s'", e.text, error);
+}
+
 TEST(refuses_settings)
 {
-	static const struct {
-		const char *text, *error;
-	} rows[] = {
-		{ "Snapshot=/x\n", ":1: unknown key 'Snapshot'" },
-		{ "\nSnapshotPoll=0\n", ":2: SnapshotPoll=0: expected a number from 1" },
-		{ "SnapshotPoll=-1\n", ":1: SnapshotPoll=-1: expected a number" },
-		{ "SnapshotPoll=ten\n", ":1: SnapshotPoll=ten: expected a number" },
-		{ "SnapshotPoll=99999999999999999999\n", ":1: SnapshotPoll=" },
-		{ "SnapshotPoll\n", ":1: not a Key=Value line" },
-		{ "TopoFit\n", ":1: not a Key=Value line" },
-		{ "TopoFits=off\n", ":1: unknown key 'TopoFits'" },
-		{ "KeepHistory=-1\n", ":1: KeepHistory=-1: expected a number" },
-		{ "UpkeepInterval=0\n", ":1: UpkeepInterval=0: expected a number from 1" },
-		{ "BodyMemory=7\n", ":1: BodyMemory=7: expected a number from 8" },
-		{ "StormRate=100001\n", ":1: StormRate=100001: expected a number from 1" },
-		{ "\n[section]\nSnapshotPoll=5\n", ":2: a section header, [section]: topiary.conf has none" },
-		{ "=5\n", ":1: not a Key=Value line" },
-		{ "Admins\n=5\n", ":1: not a Key=Value line" },
-		{ "\n\nPeerCheck=no\n", ":3: PeerCheck=no: expected off, warn or refuse" },
-		{ "MonitorMetricsSet=cpu+swap\n",
-		  ":1: MonitorMetricsSet=cpu+swap: expected sw, cpu, power, net or gpu, or several joined by +" },
-		{ "MonitorMetricsSet=cpu+\n", ":1: MonitorMetricsSet=cpu+: expected" },
-		{ "WithoutSnapshot=maybe\n", ":1: WithoutSnapshot=maybe: expected run or wait" },
-		{ "TopoGpuCores=on\n", ":1: TopoGpuCores=on: expected spare or ignore" },
-		{ "SnapshotFile=\n", ":1: SnapshotFile=: expected an absolute path" },
-		{ "\nDriftHook=hook\n", ":2: DriftHook=hook: expected an absolute path" },
-	};
-
-	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct settings s;
-		struct err e = {""};
-
-		put(rows[i].text);
-		if (!settings_load(path, &s, &e))
-			fail_msg("accepted row %zu", i);
-		if (strncmp(e.text, path, strlen(path)) || !strstr(e.text, rows[i].error))
-			fail_msg("row %zu: '%s' has no '%s'", i, e.text, rows[i].error);
-	}
+	cases_each("refused/settings.txt", settings_refused);
 }
 
 TEST(prefixes_errors)

@@ -71,81 +71,24 @@ TEST(sets)
 	}
 }
 
+static void setting_refused(const char *name, const char *value, const char *error)
+{
+	struct request r = { .fit = FIT_OFF, .level = LEVEL_DIE };
+	struct err e = {""};
+
+	if (!request_set(&r, name, value, &e))
+		fail_msg("%s=%s is accepted", name, value);
+	assert_string_equal(e.text, error);
+	assert_request(&r, "off die", 0);
+}
+
 TEST(refuses)
 {
-	static const struct {
-		const char *name, *value, *error;
-	} rows[] = {
-		{ "topo-fit", "", "--topo-fit=: invalid value, expected one of: off, prefer, require, spread" },
-		{ "topo-fit", "strict", "--topo-fit=strict: invalid value, expected one of: off, prefer, require,"
-		  " spread" },
-		{ "topo-fit", "prefer ", "--topo-fit=prefer : invalid value, expected one of: off, prefer, require,"
-		  " spread" },
-		{ "TopoFit", "spread", "TopoFit=spread: invalid value, expected one of: off, prefer, require" },
-		{ "topo-level", "cache", "--topo-level=cache: invalid value, expected one of: package, die, numa, l3,"
-		  " l2, node" },
-		{ "topo-level", "core", "--topo-level=core: invalid value, expected one of: package, die, numa, l3, l2,"
-		  " node" },
-		{ "topo-level", "", "--topo-level=: invalid value, expected one of: package, die, numa, l3, l2, node" },
-		{ "topo-level", "off", "--topo-level=off: not a level; --topo-fit=off leaves the choice to Slurm" },
-		{ "TopoLevel", "Off", "TopoLevel=Off: not a level; TopoFit=off leaves the choice to Slurm" },
-		{ "topo-level", "l3\n\033[31mred\377",
-		  "--topo-level=l3??[31mred?: invalid value, expected one of: package, die, numa, l3, l2, node" },
-		{ "topo-request", "", "--topo-request=: not of the form /package=1/l3=2/core=4" },
-		{ "topo-request", "l3=2/core=4", "--topo-request=l3=2/core=4: not of the form /package=1/l3=2/core=4" },
-		{ "topo-request", "/l3=2/core=4/",
-		  "--topo-request=/l3=2/core=4/: not of the form /package=1/l3=2/core=4" },
-		{ "topo-request", "/l3=2//core=4",
-		  "--topo-request=/l3=2//core=4: not of the form /package=1/l3=2/core=4" },
-		{ "topo-request", "/core:fast=4",
-		  "--topo-request=/core:fast=4: invalid kind 'fast', expected core:performance or core:efficiency" },
-		{ "topo-request", "/core:=4", "--topo-request=/core:=4: invalid kind '', expected "
-		  "core:performance or core:efficiency" },
-		{ "topo-request", "/l2:performance=1/core=4",
-		  "--topo-request=/l2:performance=1/core=4: only cores have a kind: core:performance" },
-		{ "topo-request", "/core:performance:efficiency=4",
-		  "--topo-request=/core:performance:efficiency=4: not of the form /package=1/l3=2/core=4" },
-		{ "topo-request", "/l3/core=4", "--topo-request=/l3/core=4: not of the form /package=1/l3=2/core=4" },
-		{ "topo-request", "/core=-1", "--topo-request=/core=-1: not of the form /package=1/l3=2/core=4" },
-		{ "topo-request", "/core= 1", "--topo-request=/core= 1: not of the form /package=1/l3=2/core=4" },
-		{ "topo-request", "/core=4x", "--topo-request=/core=4x: not of the form /package=1/l3=2/core=4" },
-		{ "topo-request", "/core=0", "--topo-request=/core=0: core=0: expected a number from 1" },
-		{ "topo-request", "/cache=1/core=4",
-		  "--topo-request=/cache=1/core=4: invalid level 'cache', expected one of: package, die, numa, l3, l2,"
-		  " core" },
-		{ "topo-request", "/node=1/core=4",
-		  "--topo-request=/node=1/core=4: invalid level 'node', expected one of: package, die, numa, l3, l2,"
-		  " core" },
-		{ "topo-request", "/l3=1/numa=1/core=4",
-		  "--topo-request=/l3=1/numa=1/core=4: levels go inwards, but numa does not lie within l3" },
-		{ "topo-request", "/l3=1/l3=1/core=4",
-		  "--topo-request=/l3=1/l3=1/core=4: levels go inwards, but l3 does not lie within l3" },
-		{ "topo-request", "/core=4/l2=1", "--topo-request=/core=4/l2=1: levels go inwards, but l2 does not lie"
-		  " within core" },
-		{ "topo-request", "/package=1/l3=2", "--topo-request=/package=1/l3=2: the last level must be core" },
-		{ "topo-request", "/core=65537", "--topo-request=/core=65537: more cores than a node may have"
-		  " (65536)" },
-		{ "topo-request", "/package=256/l3=256/core=2",
-		  "--topo-request=/package=256/l3=256/core=2: more cores than a node may have (65536)" },
-		{ "topo-request", "/core=100000",
-		  "--topo-request=/core=100000: not of the form /package=1/l3=2/core=4" },
-		{ "topo-shape", "l3", "topo-shape: unknown option, expected one of: topo-fit, topo-level,"
-		  " topo-request, topo-mem" },
-		{ "Topo-Fit", "off",
-		  "Topo-Fit: unknown option, expected one of: topo-fit, topo-level, topo-request, topo-mem" },
-		{ "topo-mem", "spread", "--topo-mem=spread: invalid value, expected one of: off, prefer, require" },
-		{ "TopoMem", "", "TopoMem=: invalid value, expected one of: off, prefer, require" },
-	};
-
-	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct request r = { .fit = FIT_OFF, .level = LEVEL_DIE };
-		struct err e = {""};
-
-		if (!request_set(&r, rows[i].name, rows[i].value, &e))
-			fail_msg("row %zu is accepted", i);
-		assert_string_equal(e.text, rows[i].error);
-		assert_request(&r, "off die", i);
-	}
+	setting_refused("topo-fit", "prefer ",
+			"--topo-fit=prefer : invalid value, expected one of: off, prefer, require, spread");
+	setting_refused("topo-level", "l3\n\033[31mred\377",
+			"--topo-level=l3??[31mred?: invalid value, expected one of: package, die, numa, l3, l2, node");
+	pairs_each("refused/requests.txt", setting_refused);
 }
 
 TEST(reads_comments)

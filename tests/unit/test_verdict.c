@@ -175,66 +175,30 @@ TEST(reads_among_text_of_others)
 	}
 }
 
+static void is_read_as(int rc, const char *comment, const char *error)
+{
+	struct verdict v = left;
+	struct err e = {"-"};
+
+	if (verdict_read(comment, &v, &e) != rc)
+		fail_msg("'%s' is not %d", comment ? comment : "", rc);
+	assert_string_equal(e.text, error);
+	assert_same(&v, &left);
+}
+
+static void comment_refused(const char *comment, const char *error)
+{
+	is_read_as(-1, comment, error);
+}
+
 TEST(refuses)
 {
-	static const struct {
-		const char *comment, *error;	/* no error: there is none */
-	} rows[] = {
-		{ NULL, NULL },
-		{ "", NULL },
-		{ "run 7 topiary: end", NULL },
-		{ "topiary:1", "topiary: the line has no end" },
-		{ "topiary:1 placed fit=prefer cores=cn1:0-7;c", "topiary: the line has no end" },
-		{ "topiary:1 placed fit=prefer and others end", "topiary: the line has no end" },
-		{ "topiary:2 placed end", "topiary: the line is of a later version of Topiary" },
-		{ "topiary:10 placed end", "topiary: the line is of a later version of Topiary" },
-		{ "topiary:1x placed end", "topiary: the line is of a later version of Topiary" },
-		{ "topiary:1 moved end", "topiary:1: the outcome cannot be read" },
-		{ "topiary:1 fit=prefer end", "topiary:1: the outcome cannot be read" },
-		{ "topiary:1 left fit= end", "topiary:1: 'fit' cannot be read" },
-		{ "topiary:1 left fit=most end", "topiary:1: 'fit' cannot be read" },
-		{ "topiary:1 left level=core end", "topiary:1: 'level' cannot be read" },
-		{ "topiary:1 left request=/l3=1 end", "topiary:1: 'request' cannot be read" },
-		{ "topiary:1 left fit=off fit=off end", "topiary:1: 'fit' occurs twice" },
-		{ "topiary:1 left nodes=-1 end", "topiary:1: 'nodes' cannot be read" },
-		{ "topiary:1 left nodes=+1 end", "topiary:1: 'nodes' cannot be read" },
-		{ "topiary:1 left nodes= end", "topiary:1: 'nodes' cannot be read" },
-		{ "topiary:1 left nodes=4294967296 end", "topiary:1: 'nodes' cannot be read" },
-		{ "topiary:1 left room=99999999999999999999 end", "topiary:1: 'room' cannot be read" },
-		{ "topiary:1 left candidates=0x10 end", "topiary:1: 'candidates' cannot be read" },
-		{ "topiary:1 left tasks=8 end", "topiary:1: 'tasks' cannot be read" },
-		{ "topiary:1 left tasks=8x end", "topiary:1: 'tasks' cannot be read" },
-		{ "topiary:1 left tasks=8x1x1 end", "topiary:1: 'tasks' cannot be read" },
-		{ "topiary:1 placed left=1,1,1,1,1 end", "topiary:1: 'left' cannot be read" },
-		{ "topiary:1 placed beyond=1,1 end", "topiary:1: 'beyond' cannot be read" },
-		{ "topiary:1 placed cuts=1 end", "topiary:1: 'cuts' cannot be read" },
-		{ "topiary:1 placed touched=1,1,1,1 end", "topiary:1: 'touched' cannot be read" },
-		{ "topiary:1 placed touched=1,1,1,1,1,1 end", "topiary:1: 'touched' cannot be read" },
-		{ "topiary:1 placed open=1,1,,1,1 end", "topiary:1: 'open' cannot be read" },
-		{ "topiary:1 placed broken=1,1,1,1,65536 end", "topiary:1: 'broken' cannot be read" },
-		{ "topiary:1 placed left=1,1,1,1,1,-1 end", "topiary:1: 'left' cannot be read" },
-		{ "topiary:1 placed decided=open end", "topiary:1: 'decided' cannot be read" },
-		{ "topiary:1 placed decided=open:core end", "topiary:1: 'decided' cannot be read" },
-		{ "topiary:1 placed decided=cuts:l2 end", "topiary:1: 'decided' cannot be read" },
-		{ "topiary:1 placed decided=touched:node end", "topiary:1: 'decided' cannot be read" },
-		{ "topiary:1 placed decided=beyond:l3 end", "topiary:1: 'decided' cannot be read" },
-		{ "topiary:1 placed decided=ope:l3 end", "topiary:1: 'decided' cannot be read" },
-		{ "topiary:1 placed beside=n123456789012345678901234567890123456789012345678901234567890123 end",
-		  "topiary:1: 'beside' cannot be read" },
-		{ "topiary:1 left reason=\033[2J end", "topiary:1: 'reason' cannot be read" },
-		{ "topiary:1 placed cores=cn\377:0 end", "topiary:1: 'cores' cannot be read" },
-	};
-
-	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct verdict v = left;
-		struct err e = {"-"};
-		int rc = verdict_read(rows[i].comment, &v, &e);
-
-		if (rc != (rows[i].error ? -1 : 1))
-			fail_msg("row %zu: %d", i, rc);
-		assert_string_equal(e.text, rows[i].error ? rows[i].error : "-");
-		assert_same(&v, &left);
-	}
+	is_read_as(1, NULL, "-");
+	is_read_as(1, "", "-");
+	is_read_as(1, "run 7 topiary: end", "-");
+	comment_refused("topiary:1 left reason=\033[2J end", "topiary:1: 'reason' cannot be read");
+	comment_refused("topiary:1 placed cores=cn\377:0 end", "topiary:1: 'cores' cannot be read");
+	cases_each("refused/verdicts.txt", comment_refused);
 }
 
 /* A line truncated anywhere gives an error or nothing, never a part of its content. */
