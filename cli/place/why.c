@@ -262,7 +262,7 @@ static void join_slurm(json_t *rows, const job_info_t *j)
 	char *topology = j->num_nodes > 1 && j->nodes ? output_of(argv) : NULL;
 	struct buf out = {0};
 
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
 	asked.segment = j->segment_size == NO_VAL16 ? 0 : j->segment_size;
 #endif
 	if (topology)
