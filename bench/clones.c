@@ -307,11 +307,6 @@ static const struct info_kind {
 };
 
 /* What stands for none is the same everywhere: a serial number in words, an address of zeros. */
-static bool differs(const struct place *p, const char *was)
-{
-	return p->write == write_host || (p->write == write_address ? p->value : has_digit(was, p->len));
-}
-
 static int find_info(struct clones *c, const struct lines *l, unsigned i)
 {
 	struct span name, value;
@@ -332,7 +327,8 @@ static int find_info(struct clones *c, const struct lines *l, unsigned i)
 		} else if (k->write == write_lid) {
 			p.value = strtoul(was, NULL, 0) + p.key % 0xbfff;
 		}
-		return differs(&p, was) ? add_place(c, p) : 0;
+		return p.write == write_host || (p.write == write_address ? p.value : has_digit(was, p.len)) ?
+			       add_place(c, p) : 0;
 	}
 	return 0;
 }
@@ -646,18 +642,11 @@ static void add_filler(struct growth *g)
 	    "  </object>", 2 + n, names[n % COUNT(names)], n / 8);
 }
 
-static void add_option(struct growth *g)
-{
-	char type[40];
-
-	snprintf(type, sizeof(type), "0880 [8086:2f%02x] [8086:0000] 02", g->devices % 256);
-	open_device(g, type, "0.000000", "/");
-}
-
 /* The devices that one package gets: a host bridge around them all, or nothing. */
 static void grow_package(struct growth *g, unsigned package, bool cards, bool options, size_t pad)
 {
 	size_t from = g->text.len, empty;
+	char type[40];
 
 	g->domain = 16 + package;
 	g->devices = 0;
@@ -666,8 +655,10 @@ static void grow_package(struct growth *g, unsigned package, bool cards, bool op
 	empty = g->text.len;
 	if (cards)
 		add_cards(g, package);
-	for (unsigned i = 0; options && i < OPTIONS; i++)
-		add_option(g);
+	for (unsigned i = 0; options && i < OPTIONS; i++) {
+		snprintf(type, sizeof(type), "0880 [8086:2f%02x] [8086:0000] 02", g->devices % 256);
+		open_device(g, type, "0.000000", "/");
+	}
 	while (!g->text.failed && g->text.len - from < pad)
 		add_filler(g);
 	if (g->text.len == empty)

@@ -232,14 +232,6 @@ static unsigned node_cores(unsigned i)
 	return node_record_table_ptr[i]->tot_cores;
 }
 
-/* Nodes are not equally full: up to 10 percent of their cores more or less, ever the same for a node. */
-static bool has_room(unsigned node, unsigned cores, unsigned percent)
-{
-	int share = (int) percent - 10 + (int) ((node * 2654435761u >> 16) % 21);
-
-	return share > 0 && (used[node] + cores) * 100 <= node_cores(node) * MIN(share, 100);
-}
-
 static bool start_at(const struct plugin *p, const unsigned *order, unsigned at, unsigned percent, struct kind *k)
 {
 	bitstr_t *nodes = bit_alloc(node_record_count);
@@ -248,8 +240,10 @@ static bool start_at(const struct plugin *p, const unsigned *order, unsigned at,
 
 	for (unsigned i = 0; found < k->nodes && i < 64 && i < (unsigned) node_record_count; i++) {
 		unsigned node = order[(at + i) % node_record_count];
+		/* Up to 10 percent of a node's cores more or less, ever the same for a node. */
+		int share = (int) percent - 10 + (int) ((node * 2654435761u >> 16) % 21);
 
-		if (has_room(node, k->cores, percent) && ++found)
+		if (share > 0 && (used[node] + k->cores) * 100 <= node_cores(node) * MIN(share, 100) && ++found)
 			bit_set(nodes, node);
 		else if (!i)
 			break;
@@ -318,12 +312,6 @@ static struct told ask_timed(const struct plugin *p, job_record_t *job, const bi
 	return t;
 }
 
-static bool told_same(const struct told *a, const struct told *b)
-{
-	return bit_equal(a->nodes, b->nodes) && !a->cores == !b->cores &&
-	       (!a->cores || (bit_size(a->cores) == bit_size(b->cores) && bit_equal(a->cores, b->cores)));
-}
-
 static void told_free(struct told *t)
 {
 	FREE_NULL_BITMAP(t->nodes);
@@ -342,7 +330,7 @@ static void time_both(uint16_t mode, const char *name, unsigned count, unsigned 
 	job_record_t *job = list_find_first(job_list, find_by_name, (void *) name);
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + ms * UINT64_C(1000000);
 	bitstr_t *all = bit_alloc(node_record_count);
-	struct told told[2];
+	struct told told[2], *a = &told[0], *b = &told[1];
 
 	if (!job)
 		fprintf(answer, "no job named %s\n", name);
@@ -355,11 +343,13 @@ static void time_both(uint16_t mode, const char *name, unsigned count, unsigned 
 
 			told[is_ours] = ask_timed(is_ours ? &ours : &stock, job, all, mode);
 		}
-		fprintf(answer, "%d %d %d %d %d %lu %lu %lu %lu\n", told[1].rc, told[0].rc, told[1].now,
-			told[0].now, told_same(&told[1], &told[0]), told[1].wall, told[0].wall, told[1].cpu,
-			told[0].cpu);
-		told_free(&told[0]);
-		told_free(&told[1]);
+		fprintf(answer, "%d %d %d %d %d %lu %lu %lu %lu\n", b->rc, a->rc, b->now, a->now,
+			bit_equal(a->nodes, b->nodes) && !a->cores == !b->cores &&
+				(!a->cores || (bit_size(a->cores) == bit_size(b->cores) &&
+					       bit_equal(a->cores, b->cores))),
+			b->wall, a->wall, b->cpu, a->cpu);
+		told_free(a);
+		told_free(b);
 	}
 	FREE_NULL_BITMAP(all);
 	fprintf(answer, "done\n");

@@ -27,8 +27,8 @@ SIZES = {(1, 1): 14, (1, 2): 14, (1, 3): 6, (1, 4): 16, (1, 5): 3, (1, 6): 9, (1
          (1, 16): 6, (1, 24): 2,
          (1, 32): 3, (1, 48): 1, (1, 64): 1, (2, 2): 4, (2, 4): 5, (2, 6): 2, (2, 8): 3, (3, 4): 2, (4, 4): 2,
          (2, 16): 1, (4, 8): 1}
-# Tasks and MB on each node; seconds.
-Job = collections.namedtuple("Job", "name at run nodes tasks task_cpus memory gpus", defaults=[None, None])
+# Tasks and MB on each node; seconds, and a limit in minutes.
+Job = collections.namedtuple("Job", "name at run nodes tasks task_cpus memory gpus limit", defaults=[None, None, 1])
 
 
 def make_trace(args):
@@ -49,8 +49,8 @@ def make_trace(args):
 
 # --- running it
 
-def synthetic(machine):
-    return subprocess.run(["lstopo-no-graphics", "--input", machine.text, "--of", "xml", "-"], check=True,
+def synthetic(shape):
+    return subprocess.run(["lstopo-no-graphics", "--input", shape, "--of", "xml", "-"], check=True,
                           capture_output=True, text=True).stdout
 
 
@@ -72,7 +72,7 @@ class Traced(Cluster):
         for job in trace:
             time.sleep(max(0, began + job.at - time.time()))
             submitted[job.name] = time.time()
-            command = ["sbatch", "-Q", "-J", job.name, "-t", "1", "-D", "/", "-o", "/dev/null", "-N", str(job.nodes),
+            command = ["sbatch", "-Q", "-J", job.name, f"-t{job.limit}", "-D", "/", "-o", "/dev/null", f"-N{job.nodes}",
                        f"--ntasks-per-node={job.tasks}", "-c", str(job.task_cpus),
                        *([f"--mem={job.memory}"] if job.memory else []),
                        *([f"--gres=gpu:{job.gpus}"] if job.gpus else []), str(script), str(job.run)]
@@ -89,8 +89,9 @@ class Traced(Cluster):
 class Recorded(Traced):
     """Its slurmctld writes down who gets and gives back what."""
 
-    def __init__(self, folder, block=False, settings="", **how):
-        super().__init__(folder, {node: synthetic(machine) for node, machine in NODES.items()}, registry=False, **how)
+    def __init__(self, folder, block=False, settings="", xml=None, **how):
+        super().__init__(folder, xml or {node: synthetic(machine.text) for node, machine in NODES.items()},
+                         registry=False, **how)
         self.block, self.settings = block, settings
 
     def _configure(self):
@@ -148,16 +149,15 @@ class Story:
                 self.ended[words[2]] = float(words[1])
                 judge.end(words[2])
             elif words[0] == "start":
-                self.start(judge, words)
+                cores = {node: set(map(int, text.split(","))) for node, text in (word.split(":") for word in words[4:])}
+                self.started[words[2]], self.placed[words[2]] = float(words[1]), cores
+                self.start(judge, words[2], words[3].removeprefix("offered=").split(","), cores)
         missing = [job.name for job in trace if job.name not in self.ended]
         if missing:
             raise RuntimeError(f"{len(missing)} of {len(trace)} jobs did not run to their end: {missing[:5]}")
 
-    def start(self, judge, words):
-        name, offered = words[2], words[3].removeprefix("offered=").split(",")
-        cores = {node: set(map(int, text.split(","))) for node, text in (word.split(":") for word in words[4:])}
-        self.started[name], self.placed[name] = float(words[1]), cores
-        self.judged.append(judge.start(Placement(name, float(words[1]), offered, cores)))
+    def start(self, judge, name, offered, cores):
+        self.judged.append(judge.start(Placement(name, self.started[name], offered, cores)))
 
     def waits(self):
         return [self.started[name] - at for name, at in self.submitted.items()]
@@ -295,13 +295,11 @@ class MemoryStory(Story):
         self.far, self.needless = set(), set()
         super().__init__(trace, record, submitted, cycles)
 
-    def start(self, judge, words):
-        name, offered = words[2], words[3].removeprefix("offered=").split(",")
+    def start(self, judge, name, offered, cores):
         memory = self.asked[name].memory
         for node in self.memory.values():
             for other in [job for job in node.jobs if job in self.ended]:
                 node.end(other)
-        cores = {node: set(map(int, text.split(","))) for node, text in (word.split(":") for word in words[4:])}
         if not all(self.memory[node].holds(mine, memory) for node, mine in cores.items()):
             count = len(next(iter(cores.values())))
             self.far.add(name)
@@ -309,7 +307,6 @@ class MemoryStory(Story):
                 self.needless.add(name)
         for node, mine in cores.items():
             self.memory[node].start(name, mine, memory)
-        self.started[name], self.placed[name] = float(words[1]), cores
 
 
 def memory_run(sheet, args):
@@ -380,13 +377,11 @@ class GpuStory(Story):
                    and not (each and any(not self.cores[node] & GPUS[node][i] for i in some))
                    for some in itertools.combinations(sorted(self.gpus[node]), gpus))
 
-    def start(self, judge, words):
-        name, offered = words[2], words[3].removeprefix("offered=").split(",")
+    def start(self, judge, name, offered, cores):
         for job in [job for job in self.held if job in self.ended]:
             for node, cores, gpus in self.held.pop(job):
                 self.cores[node] |= cores
                 self.gpus[node] |= gpus
-        cores = {node: set(map(int, text.split(","))) for node, text in (word.split(":") for word in words[4:])}
         granted = self.granted.get(name, {})
         for node, mine in granted.items():
             if self.asked[name].tasks >= len(mine) > 1 and any(not cores[node] & GPUS[node][i] for i in mine):
@@ -403,7 +398,6 @@ class GpuStory(Story):
             self.gpus[node] -= gpus
             if not granted and any(len(near & self.without_gpus(node)) > len(near) - self.kept for near in GPUS[node]):
                 self.intruders.add(name)
-        self.started[name], self.placed[name] = float(words[1]), cores
 
     def without_gpus(self, node):
         """The cores there of jobs without GPUs."""
@@ -535,7 +529,7 @@ class Controlled(Traced):
 def controller_run(sheet, args):
     """On larger clusters the trace's jobs have more nodes. In memory: slurmctld writes each job's script while it has
     the locks."""
-    xml = synthetic(WHOLE)
+    xml = synthetic(WHOLE.text)
     for nodes in args.nodes:
         wider = max(1, slurmds_for(nodes) // 12)
         trace = [job._replace(nodes=job.nodes * wider) for job in make_trace(args)]

@@ -47,11 +47,6 @@ static double now(void)
 	return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
 }
 
-static double seconds(struct timeval t)
-{
-	return t.tv_sec + t.tv_usec / 1e6;
-}
-
 struct took {
 	double wall, cpu;
 };
@@ -73,7 +68,8 @@ static struct took run(const struct way *w, int processes)
 			fprintf(stderr, "topology_start: %s: status %x\n", w->name, status);
 			exit(1);
 		}
-		t.cpu += 1e6 * (seconds(used.ru_utime) + seconds(used.ru_stime));
+		t.cpu += 1e6 * (used.ru_utime.tv_sec + used.ru_stime.tv_sec) + used.ru_utime.tv_usec +
+			 used.ru_stime.tv_usec;
 	}
 	t.wall = now() - t.wall;
 	return t;

@@ -89,18 +89,12 @@ static hwloc_obj_t core_of(unsigned domain, unsigned n)
 			   inside;
 }
 
-static size_t cache_size(void)
-{
-	hwloc_obj_t l3 = hwloc_get_obj_by_type(topology, HWLOC_OBJ_L3CACHE, 0);
-
-	/* Virtual machines have caches of size 0. */
-	return l3 && l3->attr->cache.size >= THREADS * LINE ? l3->attr->cache.size : 8 << 20;
-}
-
 int main(int argc, char **argv)
 {
 	unsigned long milliseconds = argc > 2 ? strtoul(argv[2], NULL, 10) : 10000, steps[2] = {0};
 	bool is_packed = argc > 1 && !strcmp(argv[1], "packed");
+	hwloc_obj_t l3;
+	size_t cache;
 
 	if (argc < 2 || argc > 3 || !milliseconds || (!is_packed && strcmp(argv[1], "scattered")))
 		errx(64, "usage: walk scattered|packed [MILLISECONDS]");
@@ -108,12 +102,15 @@ int main(int argc, char **argv)
 	    hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM |
 				     HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING) || hwloc_topology_load(topology))
 		errx(1, "hwloc cannot discover this machine");
+	l3 = hwloc_get_obj_by_type(topology, HWLOC_OBJ_L3CACHE, 0);
+	/* Virtual machines have caches of size 0. */
+	cache = l3 && l3->attr->cache.size >= THREADS * LINE ? l3->attr->cache.size : 8 << 20;
 	pthread_barrier_init(&ready, NULL, THREADS + 1);
 	for (unsigned i = 0; i < THREADS; i++) {
 		unsigned is_large = i % 2, n = i / 2, domain = is_packed ? is_large : n % DOMAINS;
 
 		/* Four small lists take half of a cache. */
-		walkers[i].items = cache_size() / (THREADS * LINE) * (is_large ? LARGE : 1);
+		walkers[i].items = cache / (THREADS * LINE) * (is_large ? LARGE : 1);
 		walkers[i].core = core_of(domain, is_packed ? n : n / DOMAINS * 2 + is_large);
 		walkers[i].seed = i;
 		if (pthread_create(&walkers[i].thread, NULL, walk, &walkers[i]))

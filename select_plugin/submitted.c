@@ -327,15 +327,25 @@ static const char *memory_there(const part_record_t *part)
 	return flags & CR_MEMORY ? NULL : "SelectTypeParameters does not allocate memory (CR_Core_Memory)";
 }
 
-/*
- * Memory that must be near, for as many tasks as at least one node gets; if each node has one task, on as many nodes as
- * it needs.
- */
+/* Slurm gives it later to a job that states none; known where the job names one partition at most. */
+static void default_memory(const job_desc_msg_t *job, struct job_request *req)
+{
+	const part_record_t *part = job->partition ? find_part_record(job->partition) : default_part_loc;
+	uint64_t memory = part && part->def_mem_per_cpu ? part->def_mem_per_cpu : slurm_conf.def_mem_per_cpu;
+
+	if (!part || (job->partition && strchr(job->partition, ',')) || (memory & ~MEM_PER_CPU) == 0)
+		return;
+	req->memory_per_cpu = memory & MEM_PER_CPU;
+	req->memory = memory & ~MEM_PER_CPU;
+}
+
+/* Memory that must be near, for as many tasks as at least one node gets; of a number of nodes, the larger share. */
 static int memory_check(const struct job_request *req, struct snapshot_view *v, const bitstr_t *nodes, struct err *e)
 {
 	uint32_t most = MAX(MIN(req->max_nodes, bit_set_count((bitstr_t *) nodes)), 1),
 		 tasks = (MAX(req->tasks, 1) - 1) / most + 1,
-		 wanted = req->tasks == req->min_nodes ? MAX(req->min_nodes, 1) : 1, found = 0;
+		 wanted = req->min_nodes == req->max_nodes && req->share[0].tasks == tasks ? req->share[0].nodes : 1,
+		 found = 0;
 	enum level level = req->request.level == LEVEL_NODE ? LEVEL_L3 : req->request.level;
 	struct numa_memory memory = { .wanted = job_request_memory(req, tasks) };
 	const struct shape *last = NULL;
@@ -363,9 +373,10 @@ static int memory_check(const struct job_request *req, struct snapshot_view *v, 
 	if (memory.wanted)
 		snprintf(holds, sizeof(holds), " whose NUMA nodes hold %llu MB", (unsigned long long) memory.wanted);
 	if (found)
-		return err_set(e, "--topo-mem=require: the job needs %u nodes that have its cores and near them its"
-			       " memory, %llu MB on each, but only %u %s", wanted, (unsigned long long) memory.wanted,
-			       found, found == 1 ? "has" : "have");
+		return err_set(e, "--topo-mem=require: the job needs %u nodes where %u task%s %llu MB near %s cores,"
+			       " but only %u %s", wanted, tasks, tasks == 1 ? " has" : "s have",
+			       (unsigned long long) memory.wanted, tasks == 1 ? "its" : "their", found,
+			       found == 1 ? "is one" : "are");
 	return err_set(e, "--topo-mem=require: no node that the job may get has %u core%s%s%s%s", need.cores,
 		       PLURAL(need.cores), req->request.fit == FIT_SPREAD ? ", those of each task in one " : "",
 		       req->request.fit == FIT_SPREAD ? level_noun(level, 1) : "", holds);
@@ -415,6 +426,8 @@ static int placement_check(const job_desc_msg_t *job, const struct request *site
 			       req.request.path.steps ? "--topo-request" : "--topo-fit=require", why);
 	if (!v)
 		return 0;
+	if (near && job->pn_min_memory == NO_VAL64 && !job->mem_per_tres)
+		default_memory(job, &req);
 	nodes = nodes_of(job);
 	named = keep_named(job, req.max_nodes, nodes);
 	if (req.request.fit == FIT_REQUIRE)

@@ -122,7 +122,7 @@ def test_requirement_that_too_few_nodes_meet_is_refused(node):
     mem = int(1.2 * node.unit)
     refused = node.cluster.batch("true", "-w", "cn1,cn3", "-N2", "-n2", f"--mem={mem}", "--topo-mem=require",
                                  "--output=/dev/null", check=False).stderr
-    assert f"needs 2 nodes that have its cores and near them its memory, {mem} MB on each, but only 1 has" in refused
+    assert f"the job needs 2 nodes where 1 task has {mem} MB near its cores, but only 1 is one" in refused
 
 
 @pytest.mark.parametrize("options, words", [

@@ -214,7 +214,8 @@ def fate(case):
     if case.fate == "ran" or case.fate == case.stock or case.stock == "refused":
         return
     each = int(step_cpus(case.request) or 1)
-    if case.fate == "late" and any(each > conf.threads and each % conf.threads for conf in case.confs.values()):
+    if case.fate == "late" and each > 1 and case.records and int(case.request.step_value("n")) > sum(
+            len(cores) // -(-each // case.confs[node].threads) for node, cores in case.records[0].cores.items()):
         return      # Slurm gives a step's tasks whole cores, which the job does not have
     if case.stock == "ran" and not requires(case.request):
         yield Fault(f"job {case.fate}", case.fate + ": " + " / ".join(case.said[-3:]), "under stock Slurm it ran")
@@ -353,7 +354,7 @@ def gpus_of_job(case):
     record = case.records[0]
     for node, granted in record.gpus.items():
         hardware, cores, free = case.hardware[node], record.cores[node], case.free(node)
-        if not granted or len(record.cores) > 1 or hardware.near(granted) is None:
+        if not granted or len(record.cores) > 1 or hardware.near(granted) is None or case.differs(node):
             continue
         kind = re.search(r"gpu:([a-z]\w*):", " ".join(request.options))
         mine_of = {gpu for gpu in range(case.confs[node].gpus) if not kind or case.confs[node].types[gpu] == kind[1]}

@@ -217,7 +217,7 @@ class Round:
             if not site.stock:
                 told["why"] = site.topiary("why", "-v", job, check=False).stdout
             self.cancel(site, [job])
-            return end, [told]
+            return end, [told | {path.stem: path.read_text() for path in folder.glob("record.*")}]
         runs = {path.suffix for path in folder.glob("record.*")} or {".none"}
         files = [{path.stem: path.read_text(errors="replace") for path in folder.glob(f"*{run}")} |
                  {"batch": (folder / "batch").read_text(errors="replace") if (folder / "batch").exists() else ""}
