@@ -412,13 +412,6 @@ static int print_table(const struct doctor *d, struct err *e)
 	return table_finish(t, e);
 }
 
-/* A compute node: one of slurm.conf, or where slurm.conf's nodes are unknown, one with a topology of its own. */
-static bool is_node(const struct doctor *d)
-{
-	return d->nodes ? json_object_get(d->nodes, d->cmd->settings.node_name) != NULL
-			: access(d->cmd->settings.topology_file, F_OK) == 0;
-}
-
 /* Where nothing is known of Slurm, that is reported already. */
 static bool is_due(const struct doctor *d, const struct check *check)
 {
@@ -427,8 +420,9 @@ static bool is_due(const struct doctor *d, const struct check *check)
 		return json_object_size(d->in_file) || (!d->without_slurm && check->run == doctor_controller);
 	case ON_CONTROLLER:
 		return doctor_is_controller(d);
-	case ON_NODE:
-		return is_node(d);
+	case ON_NODE:	/* one of slurm.conf, or where slurm.conf's nodes are unknown, one with a topology of its own */
+		return d->nodes ? json_object_get(d->nodes, d->cmd->settings.node_name) != NULL
+				: access(d->cmd->settings.topology_file, F_OK) == 0;
 	default:
 		return true;
 	}

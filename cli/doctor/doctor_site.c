@@ -100,25 +100,6 @@ static json_t *registry_json(const struct doctor *d, const char *path)
 	return answer;
 }
 
-/* One machine under several names: the first of them by name. */
-static void report_same_hardware(struct doctor *d)
-{
-	json_t *answer = registry_json(d, "/v1/drift?severity=capacity"), *node, *change;
-	unsigned found = 0;
-	size_t i, j;
-
-	json_array_foreach(json_object_get(answer, "drift"), i, node)
-		json_array_foreach(json_object_get(node, "changes"), j, change)
-			if (!strcmp(cmd_text(change, "what"), "same hardware") && ++found <= SAME_NAMED)
-				doctor_warn(d, "find out which name is wrong, end its topiary-agent, and remove it "
-					    "with topiary forget", "%s: %s", cmd_text(node, "node" ), cmd_text(change,
-					    "words" ));
-	if (found > SAME_NAMED)
-		doctor_warn(d, "list them with topiary drift --severity=capacity", "%u nodes are the same hardware as "
-			    "others", found);
-	json_decref(answer);
-}
-
 /* What the agent and commands sign is for RegistryUser only. Failures to sign are reported by other checks. */
 static int read_signed(const struct doctor *d, struct buf *out, struct err *e)
 {
@@ -148,22 +129,7 @@ static int read_signed(const struct doctor *d, struct buf *out, struct err *e)
 	return rc;
 }
 
-static void report_unreachable(struct doctor *d, const char *why)
-{
-	const char *url = d->cmd->url ?: d->cmd->settings.registry_url, *ca = d->cmd->settings.tls_ca;
-
-	if (*ca && access(ca, R_OK))
-		doctor_error(d, "correct TlsCA, or install the CA file on this host, readable by all", "TlsCA=%s: %s",
-			     ca, strerror(errno));
-	else if (!strncmp(url, "https:", 6))
-		doctor_error(d, PORTS "no firewall may block the port, and TlsCA must name a PEM file with the CA of "
-			     "topiaryd's certificate", "%s; TlsCA=%s", why, ca);
-	else
-		doctor_error(d, PORTS "and no firewall may block the port", "%s", why);
-}
-
-/* What is not ready; without the database nothing is known of its schema. */
-static void report_readiness(struct doctor *d, const json_t *parts)
+void doctor_registry(struct doctor *d)
 {
 	static const struct {
 		const char *part, *remedy;
@@ -177,25 +143,23 @@ static void report_readiness(struct doctor *d, const json_t *parts)
 		  "must be able to write" },
 		{ "workers", "read topiaryd's log: its parser workers do not run" },
 	};
-
-	for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++) {
-		const char *part = remedies[i].part, *state = cmd_text(parts, part);
-
-		if (strcmp(state, "ok") && (strcmp(part, "schema") || !strcmp(cmd_text(parts, "database"), "ok")))
-			doctor_error(d, remedies[i].remedy, "topiaryd is not ready: %s: %s", part, state);
-	}
-}
-
-void doctor_registry(struct doctor *d)
-{
+	const char *url = d->cmd->url ?: d->cmd->settings.registry_url, *ca = d->cmd->settings.tls_ca, *version;
+	json_t *ready, *parts, *drift, *node, *change;
 	struct http_answer a = {0};
 	struct buf out = {0};
-	const char *version;
+	unsigned same = 0;
 	struct err e;
-	json_t *ready;
+	size_t i, j;
 
-	if (registry_get(d, "/readyz", NULL, &a, &e))
-		return report_unreachable(d, e.text);
+	if (registry_get(d, "/readyz", NULL, &a, &e)) {
+		if (*ca && access(ca, R_OK))
+			return doctor_error(d, "correct TlsCA, or install the CA file on this host, readable by all",
+					    "TlsCA=%s: %s", ca, strerror(errno));
+		if (!strncmp(url, "https:", 6))
+			return doctor_error(d, PORTS "no firewall may block the port, and TlsCA must name a PEM file "
+					    "with the CA of topiaryd's certificate", "%s; TlsCA=%s", e.text, ca);
+		return doctor_error(d, PORTS "and no firewall may block the port", "%s", e.text);
+	}
 	ready = http_json(&a);
 	doctor_compare_clock(d, "the registry", a.date);
 	d->registry = json_is_object(json_object_get(ready, "checks"));
@@ -204,7 +168,14 @@ void doctor_registry(struct doctor *d)
 			     "%s: HTTP status %ld", d->cmd->settings.registry_url, a.status);
 		goto end;
 	}
-	report_readiness(d, json_object_get(ready, "checks"));
+	/* Without the database nothing is known of its schema. */
+	parts = json_object_get(ready, "checks");
+	for (i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++) {
+		const char *part = remedies[i].part, *state = cmd_text(parts, part);
+
+		if (strcmp(state, "ok") && (strcmp(part, "schema") || !strcmp(cmd_text(parts, "database"), "ok")))
+			doctor_error(d, remedies[i].remedy, "topiaryd is not ready: %s: %s", part, state);
+	}
 	version = cmd_text(ready, "version");
 	if (strcmp(version, TOPIARY_VERSION))
 		doctor_warn(d, "install the same release of Topiary on all hosts, the registry first",
@@ -215,7 +186,18 @@ void doctor_registry(struct doctor *d)
 		doctor_error(d, "set RegistryUser to the user who runs topiaryd, or to that uid; if that is right, "
 			     "compare munge's keys and the clocks: nothing is exported", "%s", e.text);
 	buf_free(&out);
-	report_same_hardware(d);
+	/* One machine under several names: the first of them by name. */
+	drift = registry_json(d, "/v1/drift?severity=capacity");
+	json_array_foreach(json_object_get(drift, "drift"), i, node)
+		json_array_foreach(json_object_get(node, "changes"), j, change)
+			if (!strcmp(cmd_text(change, "what"), "same hardware") && ++same <= SAME_NAMED)
+				doctor_warn(d, "find out which name is wrong, end its topiary-agent, and remove it "
+					    "with topiary forget", "%s: %s", cmd_text(node, "node"),
+					    cmd_text(change, "words"));
+	if (same > SAME_NAMED)
+		doctor_warn(d, "list them with topiary drift --severity=capacity",
+			    "%u nodes are the same hardware as others", same);
+	json_decref(drift);
 end:
 	json_decref(ready);
 	http_free(&a);
@@ -377,24 +359,15 @@ static void compare_snapshot(struct doctor *d, const struct snapshot *s)
 		   what);
 }
 
-static bool same_as_registry(const struct doctor *d, const struct buf *text)
-{
-	struct http_answer a = {0};
-	struct err e;
-	bool same = !d->registry || registry_get(d, "/v1/snapshot", NULL, &a, &e) || a.status != 200 ||
-		(a.body.len == text->len && !memcmp(a.body.data, text->data, text->len));
-
-	http_free(&a);
-	return same;
-}
-
 void doctor_snapshot(struct doctor *d)
 {
 	const char *path = d->cmd->settings.snapshot_file;
 	struct stat st = {0};
 	struct buf text = {0};
+	struct http_answer theirs = {0};
 	struct snapshot *s;
 	struct err e;
+	bool differs;
 	long age;
 
 	if (file_read(path, SNAPSHOT_MAX_BYTES, &text, &e))
@@ -407,10 +380,14 @@ void doctor_snapshot(struct doctor *d)
 	}
 	stat(path, &st);
 	age = time(NULL) - st.st_mtime;
+	differs = age > DOCTOR_CLOCK_LIMIT && d->registry &&
+		!registry_get(d, "/v1/snapshot", NULL, &theirs, &e) && theirs.status == 200 &&
+		(theirs.body.len != text.len || memcmp(theirs.body.data, text.data, text.len));
+	http_free(&theirs);
 	if (!s->sealed)
 		doctor_note(d, "let topiary-snapshot or topiaryd write it, unless it is written by hand on purpose",
 			    "%s has no seal: damage is not noticed", path);
-	else if (age > DOCTOR_CLOCK_LIMIT && !same_as_registry(d, &text))
+	else if (differs)
 		doctor_warn(d, "start topiary-snapshot on this host; on the registry's host read topiaryd's log",
 			    "%s, written %ld s ago, differs from the registry's", path, age);
 	else
