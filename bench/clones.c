@@ -6,12 +6,9 @@
 #include <fnmatch.h>
 #include <hwloc.h>
 #include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
+#include "base/std.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define OPTIONS 20		/* devices that a distinct node has or has not */

@@ -7,15 +7,14 @@
  * until the last rank is done.
  */
 #include <err.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <simgrid/actor.h>
 #include <simgrid/comm.h>
 #include <simgrid/engine.h>
 #include <simgrid/host.h>
 #include <simgrid/mailbox.h>
+
+#include "base/std.h"
 
 enum { NAME = 64, STACK = 64 };		/* STACK: of an actor, in KiB */
 

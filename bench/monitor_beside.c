@@ -14,13 +14,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/std.h"
 #include "../node_agent/monitor_trace.h"
 #include "base/clock.h"
 

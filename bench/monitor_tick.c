@@ -10,12 +10,11 @@
 #include <fcntl.h>
 #include <hwloc.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/std.h"
 #include "../node_agent/monitor_trace.h"
 #include "base/clock.h"
 

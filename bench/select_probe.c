@@ -19,14 +19,12 @@
  */
 #include "../select_plugin/steer.h"
 
+#include "base/std.h"
 #include "src/slurmctld/locks.h"
 #include "src/slurmctld/node_scheduler.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define KINDS_MAX 32

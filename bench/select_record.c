@@ -10,11 +10,10 @@
  *	end TIME JOB
  *	test MODE NANOSECONDS RC				how long a decision took, of the thread's processor time
  */
+#include "base/std.h"
 #include "../select_plugin/slurm_glue.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #define MINE __attribute__((visibility("default")))

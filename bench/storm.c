@@ -7,15 +7,10 @@
  * its node's own address: libcurl does the same for five times the CPU time, and here both ends share one machine.
  */
 #include <arpa/inet.h>
-#include <errno.h>
-#include <inttypes.h>
 #include <jansson.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
@@ -26,7 +21,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/settings.h"
-#include "base/user.h"
+#include "base/std.h"
 #include "client/cred.h"
 #include "clones.h"
 #include "delta/pack.h"
@@ -650,7 +645,7 @@ static int load_settings(struct settings *conf, struct err *e)
 	char host[64];
 	unsigned port;
 
-	if (settings_load(o.config, conf, e) || user_uid(conf->registry_user, &registry, e))
+	if (settings_load(o.config, conf, e) || settings_uid(conf->registry_user, &registry, e))
 		return -1;
 	if (!o.nurls)
 		o.urls[o.nurls++] = conf->registry_url;

@@ -9,10 +9,11 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/std.h"
 
 #pragma GCC visibility push(default)
 #include <slurm/spank.h>

@@ -7,11 +7,10 @@
  */
 #include <fcntl.h>
 #include <hwloc/shmem.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/std.h"
 #include "hwview/image.h"
 #include "hwview/restrict.h"
 

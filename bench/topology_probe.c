@@ -9,9 +9,9 @@
 #include <fcntl.h>
 #include <hwloc.h>
 #include <hwloc/shmem.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "base/std.h"
 
 #ifdef TOPIARY
 #include "app/topiary.h"

@@ -8,12 +8,11 @@
  * microseconds, and of the processors' time.
  */
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
+
+#include "base/std.h"
 
 enum { MAX_WAYS = 32, MAX_WORDS = 32, MAX_LINE = 16384 };
 

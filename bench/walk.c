@@ -13,11 +13,9 @@
 #include <hwloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "base/std.h"
 
 enum { THREADS = 8, DOMAINS = 2, LINE = 64, LARGE = 16 };
 

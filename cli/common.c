@@ -12,7 +12,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/std.h"
-#include "base/user.h"
 #include "client/cred.h"
 #include "client/http.h"
 #include "delta/pack.h"
@@ -110,7 +109,7 @@ static int request_send(const struct cmd *c, struct http_request r, struct buf *
 	r.timeout = TIMEOUT;
 	if (own)
 		r.authorization = own;
-	if (r.authorization && user_uid(c->settings.registry_user, &r.owner, &unknown))
+	if (r.authorization && settings_uid(c->settings.registry_user, &r.owner, &unknown))
 		r.owner = 0;
 	begun = clock_now();
 	rc = http_do(&c->settings, &r, &a, e);
@@ -191,7 +190,7 @@ char *cmd_sign(const struct cmd *c, const char *purpose, const char *what, const
 	struct timespec now;
 	uid_t reader;
 
-	if (user_uid(c->settings.registry_user, &reader, e) || claim_boot_id(claim.boot_id, e))
+	if (settings_uid(c->settings.registry_user, &reader, e) || claim_boot_id(claim.boot_id, e))
 		return NULL;
 	clock_gettime(CLOCK_REALTIME, &now);
 	claim.seq = now.tv_sec * 1000000000ull + now.tv_nsec;

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "base/user.h"
+#include "base/settings.h"
 #include "client/http.h"
 #include "delta/pack.h"
 
@@ -75,7 +75,7 @@ static int export_send(struct delivery *d, const char *what, const struct buf *b
 	hash_hex(d->xml->data, d->xml->len, c->sha256);
 	if (getrandom(key, sizeof(key), 0) == sizeof(key))
 		snprintf(c->key, sizeof(c->key), "%016" PRIx64 "%016" PRIx64, key[0], key[1]);
-	if (user_uid(d->settings->registry_user, &reader, e) ||
+	if (settings_uid(d->settings->registry_user, &reader, e) ||
 	    !(cred = cred_sign(c, reader, d->settings->munge_socket, e)))
 		goto done;
 	buf_printf(&path, "/v1/nodes/%s/%s", d->node, what);

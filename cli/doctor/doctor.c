@@ -13,7 +13,6 @@
 #include "base/child.h"
 #include "base/file.h"
 #include "base/settings_here.h"
-#include "base/user.h"
 #include "bind/request.h"
 #include "monitor/ask.h"
 #include "score/request.h"
@@ -217,7 +216,7 @@ static void check_account(struct doctor *d)
 	struct err e;
 	uid_t uid;
 
-	if (user_uid(user, &uid, &e))
+	if (settings_uid(user, &uid, &e))
 		doctor_error(d, "install topiary-common, or set RegistryUser to the uid that topiaryd has on the "
 			     "registry's host", "%s", e.text);
 	else
@@ -373,7 +372,7 @@ static void check_values(struct doctor *d)
 		else if (chosen && i != COMMANDS && v.first)
 			doctor_error(d, readers[i].remedy, "%s", e.text);
 		/* Only where topiaryd is installed: other hosts need not have its users and files. */
-		if (i == COMMANDS && access(s->schema_dir, F_OK) == 0 && user_uid(s->registry_user, &uid, NULL) == 0)
+		if (i == COMMANDS && access(s->schema_dir, F_OK) == 0 && !settings_uid(s->registry_user, &uid, NULL))
 			settings_check_here(s, uid, report_here, d);
 		if (i == COMMANDS)
 			memcpy(first, path, sizeof(first));

@@ -18,7 +18,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/user.h"
+#include "base/settings.h"
 #include "client/cred.h"
 #include "client/http.h"
 #include "doctor.h"
@@ -252,8 +252,8 @@ void doctor_names(struct doctor *d)
 	struct err e;
 	uid_t uid;
 
-	if (access(s->schema_dir, F_OK) || user_uid(s->registry_user, &uid, NULL) || !strncmp(s->listen, "127.", 4) ||
-	    !strcmp(s->peer_check, "off"))
+	if (access(s->schema_dir, F_OK) || settings_uid(s->registry_user, &uid, NULL) ||
+	    !strncmp(s->listen, "127.", 4) || !strcmp(s->peer_check, "off"))
 		return;
 	if (doctor_limited(resolve_all, d, &out, &e)) {
 		doctor_warn(d, "look at the resolver of this host: each export waits for it",

@@ -162,7 +162,8 @@ static int found_print(const struct trace_advised *a, const char *name, const ch
 
 /* --- one node --- */
 
-struct trace_tasks *advise_tasks(const char *path)
+/* NODE.tasks, or NULL: there is none, or, with a warning, it cannot be read. */
+static struct trace_tasks *advise_tasks(const char *path)
 {
 	struct trace_tasks *t;
 	struct err e;

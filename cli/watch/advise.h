@@ -9,7 +9,4 @@
 /* `topiary trace advise`: of traces of one node, and of NODE.tasks beside the first. 0 or -1. */
 int advise_traces(struct trace *const *t, const char *const *names, unsigned n, bool as_json, struct err *e);
 
-/* NODE.tasks, or NULL: there is none, or, with a warning, it cannot be read. */
-struct trace_tasks *advise_tasks(const char *path);
-
 #endif

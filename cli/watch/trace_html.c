@@ -238,19 +238,6 @@ static int html_add_metric(struct html *p, const struct trace_tree_request *how,
 	return 0;
 }
 
-/* Of "cycles,busy" each. */
-static int html_add_wanted(struct html *p, const struct trace_tree_request *how, struct err *e)
-{
-	char *list = strdup(how->metric), *rest = list, *name;
-	int rc = list ? 0 : err_set(e, "out of memory");
-
-	for (unsigned n = 0; rc == 0 && (name = strsep(&rest, ",")); n++)
-		rc = n == TRACE_TREE_METRICS ? err_set(e, "--metric=%s: more than %u metrics", how->metric, n) :
-			html_add_metric(p, how, name, e);
-	free(list);
-	return rc;
-}
-
 static int html_make(struct html *p, const struct trace *t, const struct trace_tree_request *how, struct err *e)
 {
 	int rc = 0;
@@ -258,8 +245,17 @@ static int html_make(struct html *p, const struct trace *t, const struct trace_t
 	*p = (struct html){ .trace = t };
 	if (!(p->metrics = calloc(t->head.nevents + how->formulas.n + TRACE_TREE_METRICS, sizeof(*p->metrics))))
 		return err_set(e, "out of memory");
-	if (how->metric)
-		return html_add_wanted(p, how, e);
+	if (how->metric) {
+		/* Of "cycles,busy" each. */
+		char *list = strdup(how->metric), *rest = list, *name;
+
+		rc = list ? 0 : err_set(e, "out of memory");
+		for (unsigned n = 0; rc == 0 && (name = strsep(&rest, ",")); n++)
+			rc = n == TRACE_TREE_METRICS ? err_set(e, "--metric=%s: more than %u metrics", how->metric, n) :
+				html_add_metric(p, how, name, e);
+		free(list);
+		return rc;
+	}
 	for (unsigned i = 0; rc == 0 && i < t->head.nevents; i++)
 		rc = html_add_metric(p, how, t->head.events[i].name, e);
 	for (unsigned i = 0; rc == 0 && i < how->formulas.n; i++)

@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "trace_tree.h"
 
+#include <assert.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <math.h>
@@ -115,6 +116,7 @@ static int rows_make(struct trace_tree *t, struct err *e)
 
 		while (above && (r->end > t->rows[above].end || r->level == t->rows[above].level))
 			above = t->rows[above].parent;
+		assert(above < i);
 		r->parent = above;
 		r->depth = t->rows[above].depth + 1;
 	}

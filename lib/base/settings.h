@@ -3,6 +3,8 @@
 #ifndef TOPIARY_BASE_SETTINGS_H
 #define TOPIARY_BASE_SETTINGS_H
 
+#include <sys/types.h>
+
 #include "base/err.h"
 #include "base/std.h"
 
@@ -101,5 +103,11 @@ void settings_free(struct settings *s);
 
 /* The short host name, which is "%h" in paths. */
 void settings_host(char *host, size_t size);
+
+/*
+ * The uid of RegistryUser: name is an account's, or the uid itself in digits, which needs no account on this host.
+ * 0, or -1 with e set and *uid untouched.
+ */
+int settings_uid(const char *name, uid_t *uid, struct err *e);
 
 #endif

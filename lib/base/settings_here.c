@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/user.h"
 
 bool settings_list_any(const char *list, bool (*is)(void *user, const char *word), void *user)
 {
@@ -85,7 +84,7 @@ void settings_check_here(const struct settings *s, uid_t registry, settings_here
 	struct err e;
 	uid_t signer;
 
-	if (user_uid(s->registry_user, &signer, &e))
+	if (settings_uid(s->registry_user, &signer, &e))
 		to(user, e.text);
 	else if (signer != registry)
 		report(&c, "RegistryUser", s->registry_user,

@@ -158,7 +158,11 @@ static void spread_items(const struct spread_order *s, unsigned object, struct p
 	}
 }
 
-int pu_tree_spread(const struct pu_tree *p, const unsigned *pu, unsigned n, unsigned *order, struct err *e)
+/*
+ * Order items 0 .. n-1, which are at these PUs in ascending order, so that each is as far in the tree from its
+ * predecessors as possible. 0, or -1: memory.
+ */
+static int pu_tree_spread(const struct pu_tree *p, const unsigned *pu, unsigned n, unsigned *order, struct err *e)
 {
 	struct spread_order s = { p, pu, order, calloc(n + 1, sizeof(*order)) };
 

@@ -48,12 +48,6 @@ void pu_tree_free(struct pu_tree *p);
  */
 struct pu_range *pu_tree_domains(const struct pu_tree *p, const char *level, unsigned *n, struct err *e);
 
-/*
- * Order items 0 .. n-1, which are at these PUs in ascending order, so that each is as far in the tree from its
- * predecessors as possible. 0, or -1: memory.
- */
-int pu_tree_spread(const struct pu_tree *p, const unsigned *pu, unsigned n, unsigned *order, struct err *e);
-
 static inline unsigned pu_range_size(struct pu_range r)
 {
 	return r.hi - r.lo;

@@ -112,21 +112,6 @@ static void repair_view(struct buf *svg)
 	svg->len -= end - to;
 }
 
-static int xml_draw(const struct buf *xml, const char *const *caption, struct buf *out, struct err *e)
-{
-	char path[32];
-	int in = unnamed_file(xml, e), svg = in < 0 ? -1 : unnamed_file(NULL, e), rc = -1;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", svg);
-	if (svg >= 0 && run_lstopo(in, svg, caption, e) == 0 && (rc = file_read(path, MAX_SVG, out, e)) == 0)
-		repair_view(out);
-	if (in >= 0)
-		close(in);
-	if (svg >= 0)
-		close(svg);
-	return rc;
-}
-
 int draw_svg(const char *xml, size_t len, const char *cores, const char *const caption[static DRAW_LINES],
 	     struct buf *out, struct err *e)
 {
@@ -136,8 +121,18 @@ int draw_svg(const char *xml, size_t len, const char *cores, const char *const c
 
 	if (!t)
 		return -1;
-	if ((!cores || colour_cores(t, cores, e) == 0) && machine_export(t, &styled, e) == 0)
-		rc = xml_draw(&styled, caption, out, e);
+	if ((!cores || colour_cores(t, cores, e) == 0) && machine_export(t, &styled, e) == 0) {
+		char path[32];
+		int in = unnamed_file(&styled, e), svg = in < 0 ? -1 : unnamed_file(NULL, e);
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", svg);
+		if (svg >= 0 && run_lstopo(in, svg, caption, e) == 0 && (rc = file_read(path, MAX_SVG, out, e)) == 0)
+			repair_view(out);
+		if (in >= 0)
+			close(in);
+		if (svg >= 0)
+			close(svg);
+	}
 	buf_free(&styled);
 	hwloc_topology_destroy(t);
 	return rc;

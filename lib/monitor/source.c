@@ -234,7 +234,7 @@ uint64_t source_increase(const struct source_bounds *b, uint64_t before, uint64_
 			return TRACE_ABSENT;
 		increase = now + b->range - before;
 	}
-	if (b->never_still && *still >= b->never_still)
+	if (b->still_limit && *still >= b->still_limit)
 		return TRACE_ABSENT;
 	/* 32 bits: all ones are where it stops; what could have passed them in a tick is not known. */
 	if (b->narrow && (b->most * ns * 1e-9 >= b->narrow || now >= b->narrow - b->narrow / UINT32_MAX))

@@ -23,7 +23,7 @@ struct source_bounds {
 	double most;		/* of a counter, a second; of a gauge, ever. 0: unknown */
 	uint64_t range;		/* the counter continues at 0 after so much; 0: less than before is wrong */
 	uint64_t narrow;	/* the counter may be one of 32 bits that continues at 0 here, or stops just below */
-	uint64_t never_still;	/* nanoseconds in which it increases if it works; 0: unknown */
+	uint64_t still_limit;	/* nanoseconds in which it increases if it works; 0: unknown */
 };
 
 struct source_meter {

@@ -21,7 +21,7 @@
 
 static struct source_bounds energy_bounds(void)
 {
-	return (struct source_bounds){ .most = WATTS_MOST * MICRO, .never_still = STILL_NS };
+	return (struct source_bounds){ .most = WATTS_MOST * MICRO, .still_limit = STILL_NS };
 }
 
 /* --- PMUs --- */

@@ -110,7 +110,11 @@ static int expand_item(struct walk *w, const char *at, size_t used)
 	return used ? w->each(w->name, 1, w->user) : list_error(w);
 }
 
-int hostlist_runs(const char *list, int (*each)(const char *first, unsigned long long n, void *user), void *user,
+/*
+ * Calls each for every run of names that differ only in the value of the number at their end, not in its digits: the
+ * first name and the number of names, 1 for a single name. The length of a run is not limited: each must limit it.
+ */
+static int hostlist_runs(const char *list, int (*each)(const char *first, unsigned long long n, void *user), void *user,
 		  struct err *e)
 {
 	struct walk w = { .each = each, .user = user, .list = list, .err = e };

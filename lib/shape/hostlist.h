@@ -32,13 +32,6 @@ int hostlist_expand_more(const char *list, struct hostlist_usage *usage, int (*e
 			 void *user, struct err *e);
 
 /*
- * Calls each for every run of names that differ only in the value of the number at their end, not in its digits: the
- * first name and the number of names, 1 for a single name. The length of a run is not limited: each must limit it.
- */
-int hostlist_runs(const char *list, int (*each)(const char *first, unsigned long long n, void *user), void *user,
-		  struct err *e);
-
-/*
  * Appends the names of a list, with commas or brackets or both, to out as a sorted expression without duplicates. 0 or
  * -1.
  */

@@ -98,26 +98,6 @@ static void reading_finish(const struct reading *r, unsigned long long *present)
 		}
 }
 
-static int trace_add(struct reading *r, unsigned long long *present, struct err *e)
-{
-	struct trace_block b = {0};
-	int rc = 0;
-
-	r->sum = calloc(r->t->head.columns, sizeof(*r->sum));
-	r->present = calloc(r->t->head.columns, sizeof(*r->present));
-	if (!r->sum || !r->present)
-		rc = err_set(e, "out of memory");
-	for (unsigned i = 0; rc == 0 && i < r->t->nblocks; i++)
-		if (!(rc = trace_read(r->t, i, &b, e)))
-			block_add(r, &b);
-	if (rc == 0)
-		reading_finish(r, present);
-	trace_block_free(&b);
-	free(r->sum);
-	free(r->present);
-	return rc;
-}
-
 /* --- all of them */
 
 /* An event half of whose values are absent is as one that is missing. */
@@ -239,8 +219,20 @@ static int traces_add(struct advice_facts *f, struct timeline *time, struct trac
 		rc = err_set(e, "out of memory");
 	for (unsigned t = 0; rc == 0 && t < n; t++) {
 		struct reading r = { .f = f, .time = time, .t = traces[t], .column = f->join.column[t] };
+		struct trace_block b = {0};
 
-		rc = trace_add(&r, present, e);
+		r.sum = calloc(r.t->head.columns, sizeof(*r.sum));
+		r.present = calloc(r.t->head.columns, sizeof(*r.present));
+		if (!r.sum || !r.present)
+			rc = err_set(e, "out of memory");
+		for (unsigned i = 0; rc == 0 && i < r.t->nblocks; i++)
+			if (!(rc = trace_read(r.t, i, &b, e)))
+				block_add(&r, &b);
+		if (rc == 0)
+			reading_finish(&r, present);
+		trace_block_free(&b);
+		free(r.sum);
+		free(r.present);
 	}
 	if (rc == 0) {
 		drop_absent(f, traces, n, present);

@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "trace/block.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <unistd.h>
 #include <zstd.h>
@@ -220,6 +221,7 @@ void trace_block_encode(const struct trace_block *b, const struct trace_head *h,
 
 	if (!room)
 		return;
+	assert(b->n);
 	at = varint_put(room, b->begin);
 	for (unsigned t = 0; t < b->n; before = b->times[t++])
 		at = varint_put(at, b->times[t] - before);

@@ -426,14 +426,6 @@ struct trace_unit trace_unit_of(const struct trace_event *x, enum trace_mode mod
 	return u;
 }
 
-struct trace_unit trace_unit_named(const char *text)
-{
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		if (others[i].kind == TRACE_COUNTER && !strcmp(text, others[i].is.text))
-			return others[i].is;
-	return (struct trace_unit){ .factor = 1 };
-}
-
 double trace_unit_value(const struct trace_unit *u, const struct trace_object *o, double value)
 {
 	return value * u->factor / (u->is_by_pus ? o->count : 1);

@@ -87,9 +87,6 @@ struct trace_unit {
 
 /* x: NULL for a formula. */
 struct trace_unit trace_unit_of(const struct trace_event *x, enum trace_mode mode);
-/* The unit of a counter's rate with this text. */
-struct trace_unit trace_unit_named(const char *text);
-
 double trace_unit_value(const struct trace_unit *u, const struct trace_object *o, double value);
 /* What a view has of one of its objects, in this unit; the total stays as counted. */
 struct trace_statistics trace_unit_statistics(const struct trace_unit *u, const struct trace_view *v, unsigned metric,

@@ -57,7 +57,8 @@ void task_env_set(void *sp, const char *name, const char *value)
 	spank_setenv(sp, LIST, list, 1);
 }
 
-void task_env_drop(spank_t sp)
+/* Unset the variables that still have the value of a surrounding step or job, and the list. */
+static void task_env_drop(spank_t sp)
 {
 	char list[MAX_LIST], name[128], value[MAX_VALUE], now[256], *save = NULL;
 

@@ -53,9 +53,6 @@ bool task_env_has(void *sp, const char *name);
 /* Set and list it, unless it is set. name: without a space or colon. */
 void task_env_set(void *sp, const char *name, const char *value);
 
-/* Unset the variables that still have the value of a surrounding step or job, and the list. */
-void task_env_drop(spank_t sp);
-
 /*
  * The step that this slurmstepd runs: its directory RunDir/JOB.STEP with topology.xml, the node's topology restricted
  * to the step's cores, and the environment variables by which its tasks find it. dispatch.c calls the hooks, in the

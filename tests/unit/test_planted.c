@@ -68,7 +68,7 @@ static const struct { const char *event; uint64_t value, ran, counted; bool is_g
 
 /* --- above the PU: two readings, so long apart --- */
 
-#define ENERGY { .most = 4e9, .range = 262143328850, .never_still = 100 * MS }	/* microjoules */
+#define ENERGY { .most = 4e9, .range = 262143328850, .still_limit = 100 * MS }	/* microjoules */
 #define PORT { .most = 12.5e9 }							/* 100 Gb/s */
 #define PORT_32 { .most = 1.25e9, .narrow = 4 * (UINT64_C(1) << 32) }		/* 10 Gb/s, words of 4 bytes */
 #define PORT_32_FAST { .most = 25e9, .narrow = 4 * (UINT64_C(1) << 32) }	/* 200 Gb/s */

@@ -2,6 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "fabric/model/net.h"
 
+#include <assert.h>
+
 #include "base/array.h"
 #include "base/std.h"
 
@@ -252,8 +254,10 @@ int net_add_hosts(const struct net *n, struct hierarchy *h, const unsigned *grou
 
 unsigned net_sets_root(unsigned *parent, unsigned i)
 {
-	while (parent[i] != i)
+	while (parent[i] != i) {
+		assert(parent[i] < i);
 		i = parent[i] = parent[parent[i]];
+	}
 	return i;
 }
 

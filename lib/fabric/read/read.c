@@ -24,7 +24,7 @@ struct port {
 };
 
 /* Output of ibnetdiscover that is not part of the fabric: comments, and its path when verbose. */
-static bool is_chatter(const char *line)
+static bool is_diagnostic(const char *line)
 {
 	static const char *const starts[] = { "#", "DR path ", "ibwarn: ", "src/", "Chassis ", "Non-Chassis " };
 
@@ -148,7 +148,7 @@ static int read_ports(struct lines *l, struct fabric_draft *m)
 	char *line;
 
 	while ((line = lines_next(l)))
-		if (!is_chatter(line) && port_line(l, m, line))
+		if (!is_diagnostic(line) && port_line(l, m, line))
 			return -1;
 	return 0;
 }
@@ -307,7 +307,7 @@ static int read_discovered(struct lines *l, struct fabric_draft *m)
 	char *line;
 
 	while ((line = lines_next(l)))
-		if (!is_chatter(line) && record_line(l, m, &r, line))
+		if (!is_diagnostic(line) && record_line(l, m, &r, line))
 			return -1;
 	return 0;
 }
@@ -427,7 +427,7 @@ static int read_source(const struct source *s, struct fabric_draft *m, struct hi
 		return -1;
 	do
 		line = lines_next(&l);
-	while (line && is_chatter(line));
+	while (line && is_diagnostic(line));
 	for (size_t i = 0; line && !read && i < sizeof(forms) / sizeof(forms[0]); i++)
 		if (!strncasecmp(line, forms[i].start, strlen(forms[i].start)))
 			read = forms[i].read;

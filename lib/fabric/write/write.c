@@ -106,24 +106,6 @@ static int plane_write(struct slurm_writer *t, const struct fabric_hosts *c)
 	return rc;
 }
 
-static int hierarchy_levels_write(struct slurm_writer *t, const struct hierarchy *h, const struct fabric_hosts *c)
-{
-	int rc = -1;
-
-	t->h = h;
-	t->mine = calloc(h->nhosts + 1, sizeof(*t->mine));
-	t->inside = calloc(h->ngroups + 1, sizeof(*t->inside));
-	t->branches = calloc(h->ngroups + 1, sizeof(*t->branches));
-	if (t->mine && t->inside && t->branches)
-		rc = plane_write(t, c);
-	else
-		err_set(t->err, "out of memory");
-	free(t->mine);
-	free(t->inside);
-	free(t->branches);
-	return rc;
-}
-
 static int write_dialect(const struct dialect *d, const struct fabric *f, const struct fabric_hosts *c, struct buf *out,
 			 struct err *e)
 {
@@ -134,10 +116,21 @@ static int write_dialect(const struct dialect *d, const struct fabric *f, const 
 
 	buf_puts(out, d->start);
 	before = out->len;
-
 	for (unsigned i = 0; i < f->nplanes && rc == 0; i++)
-		if (f->planes[i].levels)
-			rc = hierarchy_levels_write(&t, f->planes[i].levels, c);
+		if (f->planes[i].levels) {
+			rc = -1;
+			t.h = f->planes[i].levels;
+			t.mine = calloc(f->planes[i].levels->nhosts + 1, sizeof(*t.mine));
+			t.inside = calloc(f->planes[i].levels->ngroups + 1, sizeof(*t.inside));
+			t.branches = calloc(f->planes[i].levels->ngroups + 1, sizeof(*t.branches));
+			if (t.mine && t.inside && t.branches)
+				rc = plane_write(&t, c);
+			else
+				err_set(t.err, "out of memory");
+			free(t.mine);
+			free(t.inside);
+			free(t.branches);
+		}
 	free(t.written);
 	if (rc == 0 && out->failed)
 		rc = err_set(e, "out of memory");

@@ -10,7 +10,8 @@
 
 /* --- a mapping while it changes --- */
 
-bool mapping_state_is_worth(const struct matrix *m, const struct slot_level *cells)
+/* Whether the table is small enough to be worth its updates. */
+static bool mapping_state_is_worth(const struct matrix *m, const struct slot_level *cells)
 {
 	return (size_t) m->ranks * cells->n <= COST_TABLE;
 }

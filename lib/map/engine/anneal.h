@@ -25,9 +25,6 @@ struct mapping_state {
 	unsigned long long work;	/* edge evaluations so far, or equivalent work */
 };
 
-/* Whether the table is small enough to be worth its updates. */
-bool mapping_state_is_worth(const struct matrix *m, const struct slot_level *cells);
-
 /* At most one rank a slot. 0, or -1 when memory is short. mapping_state_free may be called in either case. */
 int mapping_state_init(struct mapping_state *t, const struct matrix *m, const struct slots *s,
 		       const struct slot_level *cells, const unsigned *slot);

@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "map/engine/solve.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "base/clock.h"
@@ -13,9 +14,9 @@
  * Interpolated linearly, and extrapolated. A few ranks take no noticeable time, some hundred still little, and
  * thousands need more work per rank for the same quality.
  */
-static const struct crowd {
+static const struct work_point {
 	double ranks, work;
-} crowds[] = { { 0, 8e6 }, { 96, 36e6 }, { 192, 310e6 }, { 384, 525e6 }, { 768, 540e6 }, { 1024, 545e6 },
+} work_points[] = { { 0, 8e6 }, { 96, 36e6 }, { 192, 310e6 }, { 384, 525e6 }, { 768, 540e6 }, { 1024, 545e6 },
 	       { 4096, 4200e6 } };
 
 static const struct search_effort efforts[] = {
@@ -71,7 +72,8 @@ static int try_candidates(struct search *x)
 
 static double work_for(double ranks)
 {
-	const struct crowd *c = crowds, *last = crowds + sizeof(crowds) / sizeof(crowds[0]) - 1;
+	const struct work_point *c = work_points;
+	const struct work_point *last = c + sizeof(work_points) / sizeof(work_points[0]) - 1;
 
 	while (c + 1 < last && ranks > c[1].ranks)
 		c++;
@@ -94,8 +96,10 @@ static int solve_search(struct search *x)
 			x->trial[i].slot = slots + (i + 1) * (size_t) n;
 		rc = try_candidates(x) || improve_trials(x) ? -1 : 0;
 	}
-	for (unsigned r = 0; r < n && rc == 0; r++)
+	for (unsigned r = 0; r < n && rc == 0; r++) {
+		assert(x->best.slot[r] < x->b.s->n);
 		x->out->place[r] = x->b.s->place[x->best.slot[r]];
+	}
 	free(slots);
 	free(x->load);
 	return rc;

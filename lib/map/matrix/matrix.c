@@ -51,7 +51,8 @@ int matrix_entries_sort(struct matrix_entries *f, unsigned ranks)
 	return other && first ? 0 : -1;
 }
 
-struct matrix *matrix_new(unsigned ranks, size_t arcs)
+/* Without weights yet. NULL when memory is short. */
+static struct matrix *matrix_new(unsigned ranks, size_t arcs)
 {
 	struct matrix *m = calloc(1, sizeof(*m));
 

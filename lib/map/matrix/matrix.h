@@ -94,9 +94,6 @@ int matrix_entries_add(struct matrix_entries *f, unsigned a, unsigned b, double 
 /* Sorts by a, then b, and sums up equal pairs, in the same order on every machine. 0, or -1: no memory. */
 int matrix_entries_sort(struct matrix_entries *f, unsigned ranks);
 
-/* Without weights yet. NULL when memory is short. */
-struct matrix *matrix_new(unsigned ranks, size_t arcs);
-
 /* The matrix of these entries, which are sorted and merged in place. NULL when memory is short. */
 struct matrix *matrix_build(unsigned ranks, struct matrix_entries *f);
 
