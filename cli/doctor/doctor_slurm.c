@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "doctor.h"
+#include "replay/scontrol.h"
 #include "slurm_conf.h"
 
 /* The checks of slurm.conf, plugstack.conf and mpi.conf, of the plugins in PluginDir, and of Slurm's daemons. */
@@ -92,25 +93,27 @@ void doctor_slurm_conf(struct doctor *d)
 	slurm_conf_free(&c);
 }
 
+static void node_word(void *user, const char *key, char *value, const char *rest, bool begins)
+{
+	json_t **node = user;
+
+	(void) rest;
+	if (begins) {
+		json_object_set_new(node[0], value, json_object());
+		node[1] = json_object_get(node[0], value);
+	}
+	key_set(node[1], key, value);
+}
+
 static void read_nodes(struct doctor *d)
 {
 	static const char *const argv[] = { "scontrol", "-a", "-o", "show", "nodes", NULL };
 	struct buf out = {0};
 	struct err e;
 
-	if (doctor_run(argv, &out, &e) == 0 && out.len)
+	if (doctor_run(argv, &out, &e) == 0 && out.len) {
 		d->nodes = json_object();
-	for (char *rest = d->nodes ? out.data : NULL, *line, *word, *value; (line = strsep(&rest, "\n"));) {
-		json_t *node = json_object();
-
-		while ((word = strsep(&line, " ")))
-			if ((value = strchr(word, '='))) {
-				*value++ = '\0';
-				key_set(node, word, value);
-			}
-		if (json_object_get(node, "nodename"))
-			json_object_set(d->nodes, json_string_value(json_object_get(node, "nodename")), node);
-		json_decref(node);
+		scontrol_words(out.data, "NodeName", node_word, (json_t *[]){ d->nodes, NULL });
 	}
 	buf_free(&out);
 }

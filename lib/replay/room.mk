@@ -1,3 +1,3 @@
 # Past jobs replayed under other policies.
-$(eval $(call archive,replay,$(wildcard lib/replay/*.c),))
-$(eval $(call unit,test_replay,tests/unit/test_replay.c,replay $(SCORE),libcrypto,-lm))
+$(eval $(call archive,replay,$(wildcard lib/replay/*.c),jansson))
+$(eval $(call unit,test_replay,tests/unit/test_replay.c,replay $(SCORE),libcrypto jansson,-lm))

@@ -104,6 +104,11 @@ class Hardware:
     def touched(self, level, cores):
         return [domain for domain in self.domains(level) if domain & cores]
 
+    def partition(self, level):
+        """Its domains if together they have each core once, else none."""
+        found = self.domains(level)
+        return found if sum(map(len, found)) == len(self.cores) == len(frozenset().union(*found)) else []
+
     def near(self, gpus):
         """Cores near any of these GPUs; None when one is unknown."""
         if any(gpu not in self.gpus for gpu in gpus):
@@ -116,6 +121,18 @@ class Hardware:
         if pus <= frozenset().union(*(node.pus for node in has)):
             return [node for node in has if node.pus & pus]
         return [node for node in has if node.pus & pus or node.subtype != "HBM"]
+
+
+def least(domains, usable, cores):
+    """The fewest of the domains that have so many of the usable cores."""
+    for n in range(1, len(domains) + 1):
+        if len(domains) > 10:       # too many to try: the fullest are best
+            some = [sorted(domains, key=lambda domain: -len(domain & usable))[:n]]
+        else:
+            some = itertools.combinations(domains, n)
+        if any(len(frozenset().union(*chosen) & usable) >= cores for chosen in some):
+            return n
+    return 0
 
 
 class Conf(NamedTuple):

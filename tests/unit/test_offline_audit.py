@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""
+topiary audit on made output of scontrol. What is true is found here from the nodes' XML, apart from the command: on
+which domains a job is, the least that have as many cores, and the least but for cores of jobs that began before.
+"""
+import functools
+import json
+import random
+import resource
+import subprocess
+import time
+
+import pytest
+from rig import command
+from whole import machines
+from whole.judge import Hardware, least
+
+LEVELS = ["package", "numa", "l3"]
+topiary = functools.partial(command.topiary, "audit")
+
+
+def ranges(numbers):
+    """0-3,8"""
+    runs = []
+    for n in sorted(numbers):
+        if runs and runs[-1][1] == n - 1:
+            runs[-1][1] = n
+        else:
+            runs.append([n, n])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+class Node:
+    def __init__(self, name, xml, rng):
+        self.name, self.hardware = name, Hardware(xml)
+        self.cores = len(self.hardware.cores)
+        self.threads = len(self.hardware.pu_order) // self.cores
+        self.sockets = rng.choice([n for n in (1, 2, 4, len(self.hardware.found["package"])) if n and not
+                                   self.cores % n])
+        self.jobs = []
+
+    def text(self, oneline):
+        allocated = sum(len(job["cores"][self.name]) for job in self.jobs) * self.threads
+        lines = [f"NodeName={self.name} Arch=x86_64 CoresPerSocket={self.cores // self.sockets} ",
+                 f"CPUAlloc={allocated} CPUEfctv=1 CPUTot={self.cores * self.threads} CPULoad=0.10",
+                 "OS=Linux 6.1.0 #1 SMP ", f"RealMemory=1000 AllocMem=0 FreeMem=N/A Sockets={self.sockets} Boards=1",
+                 f"State=MIXED ThreadsPerCore={self.threads} TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A"]
+        return (" " if oneline else "\n   ").join(lines) + ("\n" if oneline else "\n\n")
+
+
+def job_text(job, nodes, oneline):
+    tasks, each = job["tasks"], job["task_cpus"]
+    at = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(job["start"]))
+    lines = [f"JobId={job['id']} JobName=a job", "UserId=u(1) GroupId=u(1) MCS_label=N/A",
+             "JobState=RUNNING Reason=None Dependency=(null)", f"StartTime={at} EndTime=Unknown Deadline=N/A",
+             f"NumNodes={len(job['cores'])} NumCPUs={job['cpus']} NumTasks={tasks} CPUs/Task={each} "
+             "ReqB:S:C:T=0:0:*:*", "Socks/Node=* NtasksPerN:B:S:C=0:0:*:* CoreSpec=*", "JOB_GRES=(null)"]
+    for name, cores in job["cores"].items():
+        threads = nodes[name].threads
+        cpus = ranges(core * threads + i for core in cores for i in range(threads))
+        lines.append(f"  Nodes={name} CPU_IDs={cpus} Mem=100 GRES=")
+    lines += ["MinCPUsNode=1 MinMemoryCPU=10M", "Command=/x JobState=PENDING"]
+    return (" " if oneline else "\n   ").join(lines) + ("\n" if oneline else "\n\n")
+
+
+def job_json(job, nodes, old):
+    """As openapi of 22.05 writes it, or data_parser of 23.11 and later."""
+    def shares():
+        for name, cores in job["cores"].items():
+            of_socket = nodes[name].cores // nodes[name].sockets
+            sockets = {}
+            for core in sorted(cores):
+                sockets.setdefault(core // of_socket, []).append(core % of_socket)
+            if old:
+                yield {"nodename": name, "memory_allocated": 100, "sockets": {
+                    str(s): {"cores": {str(c): "allocated_and_in_use" for c in inner}} for s, inner in sockets.items()}}
+            else:
+                yield {"name": name, "memory": {"allocated": 100}, "sockets": [
+                    {"index": s, "cores": [{"index": c, "status": ["ALLOCATED" if c in inner else "UNALLOCATED"]}
+                                           for c in range(of_socket)]} for s, inner in sockets.items()]}
+
+    def amount(n):
+        return n if old else {"set": True, "infinite": False, "number": n}
+    resources = {"allocated_nodes": list(shares())} if old else {"nodes": {"allocation": list(shares())}}
+    return {"job_id": job["id"], "name": "a job", "job_state": "RUNNING" if old else ["RUNNING"],
+            "start_time": amount(job["start"]), "tasks": amount(job["tasks"]), "cpus": amount(job["cpus"]),
+            "cpus_per_task": amount(job["task_cpus"]), "job_resources": resources}
+
+
+def drawn(seed):
+    """Nodes with jobs on random cores that nobody else has."""
+    rng = random.Random(seed)
+    kinds = [machines.draw(rng).xml for _ in range(rng.randint(1, 2))]
+    nodes = {f"n{i}": Node(f"n{i}", kinds[i % len(kinds)], rng) for i in range(rng.randint(1, 4))}
+    usable = {name: set(range(node.cores)) for name, node in nodes.items()}
+    jobs = []
+    for number in range(1, rng.randint(2, 12)):
+        cores = {}
+        for name in rng.sample(sorted(nodes), rng.randint(1, len(nodes))):
+            n = min(len(usable[name]), rng.choice([1, 2, 3, 4, 6, 8, 12, 16]))
+            scattered = rng.sample(sorted(usable[name]), n) if rng.random() < 0.5 else sorted(usable[name])[:n]
+            usable[name] -= set(scattered)
+            if n:
+                cores[name] = frozenset(scattered)
+        if not cores:
+            continue
+        cpus = sum(len(has) * nodes[name].threads for name, has in cores.items())
+        each = rng.choice([1, 1, 2, 4, 6])
+        job = {"id": number, "cores": cores, "start": 1770000000 + rng.randrange(5), "cpus": cpus,
+               "task_cpus": each, "tasks": max(1, cpus // each)}
+        jobs.append(job)
+        for name in cores:
+            nodes[name].jobs.append(job)
+    return rng, kinds, nodes, jobs
+
+
+def true_of(job, nodes, level):
+    """What the audit says of a job at a level."""
+    on = needs = most = whole = 0
+    fits = False
+    for name, cores in job["cores"].items():
+        node, domains = nodes[name], nodes[name].hardware.partition(level)
+        everything = frozenset(range(node.cores))
+        held = frozenset().union(*(other["cores"][name] for other in node.jobs if other["start"] < job["start"]))
+        on += sum(bool(domain & cores) for domain in domains)
+        needs += least(domains, everything, len(cores))
+        most += least(domains, everything - held | cores, len(cores))
+        whole += sum(len(domain & cores) * node.threads // job["task_cpus"] for domain in domains)
+        fits |= any(len(domain) * node.threads >= job["task_cpus"] for domain in domains)
+    spans = max(0, job["tasks"] - whole) if fits and job["task_cpus"] > 1 else 0
+    return {"on": on, "needs": needs, "free_at_most": most, "tasks_span": spans} if needs else None
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_is_right(tmp_path, part):
+    """200 audits in all."""
+    wrong = []
+    for seed in range(part * 20, part * 20 + 20):
+        rng, kinds, nodes, jobs = drawn(seed)
+        oneline, form = rng.random() < 0.3, rng.choice(["text", "text", "old", "new"])
+        files = {name: tmp_path / f"{seed}.{name}" for name in ("nodes", "jobs")}
+        files["nodes"].write_text("".join(node.text(oneline) for node in nodes.values()))
+        if form == "text":
+            files["jobs"].write_text("".join(job_text(job, nodes, oneline) for job in jobs) or "No jobs in the system")
+        else:
+            files["jobs"].write_text(json.dumps({"jobs": [job_json(job, nodes, form == "old") for job in jobs]}))
+        words = []
+        for i, xml in enumerate(kinds):
+            (tmp_path / f"{seed}.{i}.xml").write_text(xml)
+            words += ["--topology", f"{','.join(list(nodes)[i::len(kinds)])or'none'}={tmp_path}/{seed}.{i}.xml"]
+        done = topiary("--json", "--jobs", files["jobs"], "--nodes", files["nodes"], *words, status=0)
+        told = json.loads(done.stdout)
+        said = {int(job["job"]): job for job in told["jobs"]}
+        if len(said) != len(jobs) or told["nodes_with_hidden_jobs"] or told["nodes_with_shared_cores"]:
+            wrong.append((seed, "jobs", told["not_audited"], told["nodes_otherwise"]))
+            continue
+        true = {job["id"]: {level: true_of(job, nodes, level) for level in LEVELS} for job in jobs}
+        for level in LEVELS:
+            wrong += [(seed, job["id"], level, said[job["id"]].get(level), true[job["id"]][level]) for job in jobs
+                      if said[job["id"]].get(level) != true[job["id"]][level]]
+            split = [of[level] for of in true.values() if of[level] and of[level]["on"] > of[level]["needs"]]
+            forced = [of for of in split if of["free_at_most"] >= of["on"]]
+            here = told["levels"][level]
+            if (here["split"], here["none_better_free"], here["better_was_free"]) != (len(split), len(forced), 0):
+                wrong.append((seed, level, here, len(split), len(forced)))
+    assert not wrong
+
+
+def lstopo(synthetic):
+    return subprocess.run(["lstopo-no-graphics", "-i", synthetic, "--of", "xml"], check=True, capture_output=True,
+                          text=True).stdout
+
+
+def node_text(name="n1", sockets=2, cores=8, threads=1, allocated=0, more=""):
+    return (f"NodeName={name} CoresPerSocket={cores}\n   CPUAlloc={allocated} CPUTot=1\n   Sockets={sockets} Boards=1\n"
+            f"   State=MIXED ThreadsPerCore={threads} TmpDisk=0\n{more}\n")
+
+
+def one_job(number, cpus, node="n1", name="a", more="", **told):
+    """A record of a job on one node."""
+    told = {"start": 1770000000, "tasks": 1, "each": 1, "count": None, "gres": "", "mem": 10} | told
+    at = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(told["start"]))
+    count = told["count"] or sum(int(b or a) - int(a) + 1 for a, _, b in (w.partition("-") for w in cpus.split(",")))
+    return (f"JobId={number} JobName={name}\n   UserId=u(1) GroupId=u(1)\n   JobState=RUNNING Reason=None\n"
+            f"   StartTime={at} EndTime=Unknown\n   NumCPUs={count} NumTasks={told['tasks']} CPUs/Task={told['each']} "
+            f"ReqB:S:C:T=0:0:*:*\n   Socks/Node=* NtasksPerN:B:S:C=0:0:{told.get('per_socket', '*')}:*\n"
+            f"   JOB_GRES=(null)\n     Nodes={node} CPU_IDs={cpus} Mem={told['mem']} GRES={told['gres']}\n"
+            f"   MinCPUsNode=1\n   Command=/x\n{more}\n")
+
+
+@pytest.fixture(name="audit")
+def fixture_audit(tmp_path):
+    """audit(nodes, jobs, *options): the JSON; the machine of n1 and n2 has 2 packages with 2 L3 caches of 4 cores."""
+    (tmp_path / "x.xml").write_text(lstopo("pack:2 [numa(memory=8GiB)] l3:2 core:4 pu:1"))
+
+    def audit(nodes, jobs, *options, xml="n[1-2]", status=0, form="--json"):
+        (tmp_path / "nodes").write_text(nodes)
+        (tmp_path / "jobs").write_bytes(jobs if isinstance(jobs, bytes) else jobs.encode())
+        words = ["--topology", f"{xml}={tmp_path}/x.xml"] if xml else []
+        done = topiary(form, "--nodes", tmp_path / "nodes", "--jobs", tmp_path / "jobs", *words, *options,
+                       status=status)
+        return json.loads(done.stdout) if form == "--json" and not status else done.stdout + done.stderr
+    return audit
+
+
+def reasons(told):
+    return {one["finding"]: one["jobs"] for one in told["not_audited"]}
+
+
+def test_words(audit):
+    """The worst, in words; and why a job could not lie better."""
+    held = one_job(1, "2-7,10-15", start=1770000000) + one_job(2, "0-1,8-9", start=1770000005, tasks=2, each=2)
+    told = audit(node_text(), held)
+    assert told["worst"] == ["job 2 (a), 4 cores on 1 node: on 2 packages where 1 can hold them, on 2 NUMA nodes where "
+                             "1 can hold them, on 2 L3 caches where 1 can hold them; other jobs held the cores that "
+                             "lie on fewer",
+                             "job 1 (a), 12 cores on 1 node: on 4 L3 caches where 3 can hold them; whether such cores "
+                             "were free when it began is not known"]
+    told = audit(node_text(), one_job(3, "3-4", tasks=1, each=2))
+    assert "at least 1 of its 1 tasks spans L3 caches" in told["worst"][0] and told["levels"]["l3"]["tasks_span"] == 1
+    told = audit(node_text(), one_job(4, "0,8", tasks=2, per_socket=1))
+    assert told["spread_by_request"] == 1 and told["levels"]["package"]["split"] == 0 and not told["worst"]
+    text = audit(node_text(), held, form="-v")
+    assert "2 running jobs, of which 2 audited, on 1 node; 0 without topology" in text and "\nThe worst:\n" in text
+
+
+def test_memory_is_promised_twice(audit):
+    jobs = one_job(1, "0-1", mem=5000) + one_job(2, "2-3", mem=5000) + one_job(3, "8", mem=8192)
+    assert audit(node_text(), jobs)["numa_promised_twice"] == 1
+
+
+def test_switches(audit, tmp_path):
+    (tmp_path / "topology").write_text("SwitchName=s1 Nodes=n[1-2]\nSwitchName=s2 Nodes=n[3-4]\n"
+                                       "SwitchName=top Switches=s[1-2]\n")
+    nodes = "".join(node_text(f"n{i}") for i in range(1, 5))
+    told = audit(nodes, one_job(1, "0-3", node="n[1,3]", count=8) + one_job(2, "4-7", node="n[1-2]", count=8) +
+                 one_job(3, "8-11", node="n[1-3]", count=12), "--switches", tmp_path / "topology")
+    of = {job["job"]: job["switch"] for job in told["jobs"]}
+    assert [(of[i]["on"], of[i]["needs"]) for i in "123"] == [(2, 1), (1, 1), (2, 2)]
+    assert told["levels"]["switch"]["split"] == 1
+
+
+@pytest.mark.parametrize("words, finding", [
+    ({"sockets": 4, "cores": 4}, "slurm.conf has 4 sockets, the hardware 2 packages: as many as L3 caches "
+                                 "(l3cache_as_socket)"),
+    ({"sockets": 1, "cores": 16}, "slurm.conf has 1 sockets, the hardware 2 packages"),
+    ({"threads": 2}, "slurm.conf has 2 threads per core, the hardware 1"),
+    ({"sockets": 1}, "slurm.conf has 1 x 8 cores, the hardware 16: jobs are not audited"),
+    ({"more": "   CoreSpecCount=1 CPUSpecList=15\n"}, "1 core reserved (CoreSpecCount)"),
+    ({"more": "   Reason=gres/gpu GRES core affinity 8-9 on node n1 doesn't match socket boundaries. [root@x]\n"},
+     "drained: cores of a GPU do not match the boundaries of sockets"),
+])
+def test_what_slurm_conf_says_otherwise(audit, words, finding):
+    told = audit(node_text(**words), one_job(1, "0-1"))
+    assert told["nodes_otherwise"] == [{"finding": finding, "count": 1, "nodes": "n1"}]
+    assert told["audited"] == ("not audited" not in finding)
+
+
+def test_reserved_cores_are_not_missed(audit):
+    """Four cores need two L3 caches where each has one that is reserved."""
+    told = audit(node_text(more="   CPUSpecList=0,4,8,12\n"), one_job(1, "1-3,5"))
+    assert told["levels"]["l3"] == {"jobs": 1, "split": 0, "none_better_free": 0, "better_was_free": 0, "unknown": 0,
+                                    "tasks_span": 0}
+
+
+def test_without_topology(audit):
+    """Counted and named, with what would measure them; one XML is of its kind, not of others."""
+    nodes = node_text() + node_text("n2") + node_text("n3", 1, 4) + node_text("n4", 1, 4)
+    told = audit(nodes, one_job(1, "0-1") + one_job(2, "0-1", node="n[2-3]", count=4), xml="n1")
+    assert told["nodes_without_topology"] == 2 and told["kinds_without_topology"] == [
+        {"sockets": 1, "cores": 4, "threads": 1, "count": 2, "nodes": "n3,n4", "several_topologies": False}]
+    assert reasons(told) == {"a node of it has no topology, or slurm.conf describes it otherwise": "2"}
+    text = audit(nodes, one_job(1, "0-1"), xml=None, form="-v")
+    assert "  2 with 1 x 4 cores and 1 threads each: n[3-4]\n    srun -N1 -n1 -t5 -w n4 lstopo-no-graphics" in text
+
+
+def test_a_kind_with_two_topologies(audit, tmp_path):
+    (tmp_path / "y.xml").write_text(lstopo("pack:2 l3:1 core:8 pu:1"))
+    told = audit("".join(map(node_text, ("n1", "n2", "n3"))), one_job(1, "0-1", node="n3"), "--topology",
+                 f"n2={tmp_path}/y.xml", xml="n1")
+    assert told["audited"] == 0 and told["kinds_without_topology"][0]["several_topologies"] is True
+
+
+FORGED = "x\n   JOB_GRES=(null)\n     Nodes=n1 CPU_IDs=0-15 Mem=1 GRES=\n   MinCPUsNode=1"
+
+
+@pytest.mark.parametrize("jobs, expected", [
+    (one_job(1, "0-1")[:-60], {"its record is cut short": "1"}),
+    (one_job(1, "0-1", name="x\n   JobState=PENDING"),
+     {"its record has a word of scontrol's twice: its name may imitate it": "1"}),
+    (one_job(1, "0-1", name="x\nJobId=1 JobName=y"), {"two records have its number": "1,1"}),
+    (one_job(1, "0-99"), {"its CPU_IDs are not CPUs of its node (22.05 prints 127 bytes of them: use --json)": "1"}),
+    (one_job(1, "0-1", count=9), {"it has fewer CPU_IDs than CPUs (22.05 prints 127 bytes of them: use --json)": "1"}),
+    (one_job(1, "0-1", node="m1"), {"it has a node that scontrol does not show": "1"}),
+    (one_job(1, "0-1", node="n[1-"), {"its Nodes are not a host list": "1"}),
+    (one_job(1, "0-1").replace("     Nodes=n1 CPU_IDs=0-1 Mem=10 GRES=\n", ""),
+     {"its cores are not shown: run scontrol with -d": "1"}),
+])
+def test_a_record_that_is_not_read(audit, jobs, expected):
+    told = audit(node_text(), jobs + "\n\n" + one_job(2, "8-9"))
+    assert {text: names for text, names in reasons(told).items() if names != "2"} == expected or \
+        reasons(told) == expected
+    assert told["levels"]["package"]["split"] == 0
+
+
+def test_a_name_that_imitates_scontrol(audit):
+    told = audit(node_text(), one_job(1, "0-1", name=FORGED))
+    assert told["audited"] <= 1 and not told["worst"]
+
+
+def test_hidden_jobs(audit):
+    """PrivateData: slurmctld has more CPUs allocated than the jobs that it shows have."""
+    assert audit(node_text(allocated=6), one_job(1, "0-1"))["nodes_with_hidden_jobs"] == 1
+    assert audit(node_text(allocated=2), one_job(1, "0-1"))["nodes_with_hidden_jobs"] == 0
+    assert audit(node_text(), "No jobs in the system\n")["running"] == 0
+
+
+@pytest.mark.parametrize("nodes, jobs, words", [
+    ("", "", "no nodes: is it the output of scontrol show node?"),
+    ("slurm_load_node error: Unable to contact", "", "no nodes"),
+    (node_text(), "nothing", "no jobs: is it the output of scontrol -d show job?"),
+    ('{"nodes": [', "", "invalid JSON in line 1"),
+    ('{"nodes": 1}', "", "JSON without a list of nodes"),
+    (node_text(), '{"jobs": {}}', "JSON without a list of jobs"),
+])
+def test_what_is_no_output_of_scontrol(audit, nodes, jobs, words):
+    assert words in audit(nodes, jobs, status=1)
+
+
+def test_hostile_lines(audit, tmp_path):
+    """10^5 lines, names with control characters: each is counted, and none controls the terminal."""
+    rng = random.Random(1)
+    words = ["Nodes=n[1-2]", "CPU_IDs=0-99999999", "JobId=", "JobName=\x1b[2J", "Nodes=n[0-999999]", "GRES=gpu(IDX:0-9",
+             "JOB_GRES=gpu", "MinCPUsNode=1", "JobState=RUNNING", "=", "\n", "\0", "\u202e", "StartTime=x", "NumCPUs="]
+    lines = "\n".join(rng.choice(["", "   ", "JobId=%d " % i]) + " ".join(rng.choices(words, k=4))
+                      for i in range(100000))
+    text = audit(node_text() + node_text("n2"), one_job(1, "0,8", name="\x1b[2Jclear") + lines, form="-v")
+    assert "\x1b" not in text and "\u202e" not in text and "1 audited" in text and "(?[2Jclear)" in text
+    told = audit("\n".join("NodeName=n%s CoresPerSocket=%s" % (rng.choice("1\x1b[]9"), rng.choice("x1-"))
+                           for _ in range(100000)), one_job(1, "0,8"))
+    assert told["audited"] == 0
+
+
+def test_the_wrong_xml(audit, tmp_path):
+    (tmp_path / "bad.xml").write_text("<topology")
+    assert "bad.xml" in audit(node_text(), one_job(1, "0"), "--topology", f"n1={tmp_path}/bad.xml", xml=None, status=1)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "n1.xml").write_text("<topology")
+    told = audit(node_text(), one_job(1, "0"), "--topology", folder, xml=None)
+    assert told["nodes_without_topology"] == 1
+
+
+def test_a_large_cluster(tmp_path):
+    """5,000 nodes, 20,000 jobs: seconds and MB are printed; a whole machine may be ten times slower."""
+    rng = random.Random(2)
+    (tmp_path / "x.xml").write_text(lstopo("pack:2 [numa(memory=64GiB)] l3:8 core:8 pu:2"))
+    with open(tmp_path / "nodes", "w", encoding="utf-8") as out:
+        out.writelines(node_text(f"n{i}", 2, 64, 2) for i in range(5000))
+    free = [list(range(128)) for _ in range(5000)]
+    with open(tmp_path / "jobs", "w", encoding="utf-8") as out:
+        for number in range(20000):
+            node, n = rng.randrange(5000), rng.choice([1, 2, 4, 8, 16])
+            mine, free[node] = sorted(free[node][:n]), free[node][n:]
+            if mine:
+                cpus = ranges(core * 2 + i for core in mine for i in (0, 1))
+                out.write(one_job(number, cpus, node=f"n{node}", start=1770000000 + number))
+    begun = time.monotonic()
+    done = topiary("--json", "--nodes", tmp_path / "nodes", "--jobs", tmp_path / "jobs", "--topology",
+                   f"n0={tmp_path}/x.xml", status=0)
+    took = time.monotonic() - begun
+    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    told = json.loads(done.stdout)
+    print(f"audit of 5,000 nodes and {told['audited']} jobs: {took:.1f} s, {most:.0f} MB")
+    assert told["audited"] == told["running"] > 19000 and told["nodes_without_topology"] == 0
+    assert took < 100 and most < 500
