@@ -71,6 +71,7 @@ FINDINGS = [
     ("x.c", HEAD + "int x; \n", "lint: x.c:2: trailing space"),
     ("x.c", "int x;\n", "lint: x.c: no SPDX line"),
     ("lib/base/c.h", HEAD + '#include "map/b.h"\n', "lint: lib/base/c.h:2: lib/base may not include map/"),
+    ("bench/y.py", f"{HEAD.replace('/*', '#', 1)}print(x)\n", "lint: bench/y.py:2:7: undefined name 'x'"),
     ("docs/y.8", PAGE.replace(".Nm x\n", ""), "lint: docs/y.8:"),
 ]
 
