@@ -154,7 +154,7 @@ def real_waits(which, args):
 def picture(rows, head):
     """Bars of the waits relative to Slurm's, from half to twice as long, by set and class; on the line: equal."""
     colours = ("#222", "#4c78a8", "#72b7b2", "#f58518")
-    lines = [f'<text x="{nth * 220 + 60}" y="300" fill="{colour}">{words}</text>'
+    lines = [f'<text x="{(60, 120, 380, 500)[nth]}" y="300" fill="{colour}">{words}</text>'
              for nth, (colour, words) in enumerate(zip(colours, head[2:]))]
     for nth, (name, _, *ratios) in enumerate(rows):
         lines.append(f'<text x="{nth * 150 + 60}" y="270">{name}</text>')

@@ -439,6 +439,17 @@ void exclusion_keep(slurm_exclusion_t *x, int node, const uint64_t *keep)
 /* The levels that slurmd may report as sockets: packages, or by SlurmdParameters NUMA nodes or L3 caches. */
 static const enum level socket_levels[] = { LEVEL_PACKAGE, LEVEL_NUMA, LEVEL_L3 };
 
+enum level node_shape_level(const struct shape *shape, enum level level)
+{
+	unsigned has = 1u << LEVEL_NODE;
+
+	for (size_t i = 0; shape && i < shape->ndomains; i++)
+		has |= 1u << shape->domains[i].level;
+	while (shape && !(has & 1u << level))
+		level--;
+	return level;
+}
+
 bool node_shape_agrees(const struct shape *shape, const node_record_t *node)
 {
 	unsigned count[LEVEL_COUNT] = {0};

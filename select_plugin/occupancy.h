@@ -88,4 +88,7 @@ const struct shape *node_shape(int node);
 /* Whether a shape matches the hardware that slurmctld counts on a node. */
 bool node_shape_agrees(const struct shape *shape, const node_record_t *node);
 
+/* The level, or where a node (NULL: unknown) does not have it the next one out, whose domains count in its place. */
+enum level node_shape_level(const struct shape *shape, enum level level);
+
 #endif

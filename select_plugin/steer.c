@@ -467,7 +467,8 @@ static void add_requirement(const struct candidate_set *s, struct buf *out)
 	if (request_path_text(&req->request.path, path, sizeof(path)))
 		buf_printf(out, "%s at %s", each ? ", those of each node" : "", path);
 	else if (required && req->request.level != LEVEL_NODE)
-		buf_printf(out, "%s in one %s", each ? ", those of each node" : "", level_noun(req->request.level, 1));
+		buf_printf(out, "%s in one %s", each ? ", those of each node" : "",
+			   level_noun(node_shape_level(first < 0 ? NULL : node_shape(first), req->request.level), 1));
 	if (req->request.memory == FIT_REQUIRE)
 		buf_printf(out, " and %llu MB%s free in their NUMA nodes", (unsigned long long)
 			   (each ? req->memory : job_request_memory(req, share[0].tasks)),

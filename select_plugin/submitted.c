@@ -157,6 +157,7 @@ struct finding {
 	} range[RANGES_MAX];		/* of a path */
 	unsigned ranges;		/* more than RANGES_MAX: not all are known */
 	int node;			/* the node with the largest */
+	const struct shape *shape;	/* its shape; NULL: unknown */
 	int named;			/* a node that the job names and that holds no task; -1: none */
 	unsigned named_cores;		/* of its largest domain */
 };
@@ -210,6 +211,7 @@ static struct finding finding_search(const struct job_request *req, struct snaps
 			continue;
 		f.largest = cores;
 		f.node = i;
+		f.shape = shape;
 	}
 	free(answers.of);
 	return f;
@@ -276,7 +278,8 @@ static int refuse_path(const struct job_request *req, const struct finding *f, c
 
 static int refusal_write(const struct job_request *req, const struct finding *f, struct err *e)
 {
-	const char *level = level_name(req->request.level), *domain = level_noun(req->request.level, 1);
+	const char *level = level_name(req->request.level),
+		   *domain = level_noun(node_shape_level(f->shape, req->request.level), 1);
 	uint32_t nodes = MAX(req->min_nodes, MIN(req->max_nodes, f->holding.nodes)),
 		 each = MAX(f->named >= 0 ? 1 : (req->tasks + nodes - 1) / nodes, req->node_room);
 	struct score_need need;

@@ -143,6 +143,8 @@ NEVER = "configuration is not available"
      "/core=3 requests 3 cores on each node, but the job's 5 tasks cannot be divided evenly among nodes"),
     ([*ON, "-c9", *WITHIN_L3], "node cn1 cannot meet the requirement: a task needs 9 cores in one L3 cache, but its"
                                " largest has 8"),
+    ([*ON, "-n17", "--topo-fit=require", "--topo-level=die"],      # it has no dies
+     "--topo-fit=require --topo-level=die: the job needs 17 cores in one package, but the largest has 16"),
     ([*ON, "-n4", "--ntasks-per-socket=12", *WITHIN_L3], "node cn1 cannot meet the requirement: as many tasks as Slurm"
      " wants there (--ntasks-per-node, --ntasks-per-socket) need 12 cores in one L3 cache, but its largest has 8"),
 ], ids=str)
