@@ -104,13 +104,6 @@ int target_parse(const char *text, struct target *out, struct err *e)
 	return 0;
 }
 
-void target_path(const struct target *t, const char *form, struct buf *out)
-{
-	cmd_node_path(out, t->node, "/topology");
-	cmd_query(out, "at", *t->at ? t->at : NULL);
-	cmd_query(out, "form", form);
-}
-
 /* Frees the text. */
 static struct tree *tree_of_text(struct buf *xml, const char *name, struct err *e)
 {
@@ -127,13 +120,22 @@ struct tree *tree_of_file(const char *path, struct err *e)
 	return file_read(path, CANON_MAX_BYTES, &xml, e) ? NULL : tree_of_text(&xml, path, e);
 }
 
-struct tree *tree_of_target(const struct cmd *c, const struct target *t, struct err *e)
+int target_read(const struct cmd *c, const struct target *t, const char *form, struct buf *out, struct err *e)
 {
-	struct buf path = {0}, xml = {0};
+	struct buf path = {0};
 	int rc;
 
-	target_path(t, NULL, &path);
-	rc = path.failed ? err_set(e, "%s: out of memory", t->node) : cmd_get(c, path.data, &xml, e);
+	cmd_node_path(&path, t->node, "/topology");
+	cmd_query(&path, "at", *t->at ? t->at : NULL);
+	cmd_query(&path, "form", form);
+	rc = path.failed ? err_set(e, "%s: out of memory", t->node) : cmd_get(c, path.data, out, e);
 	buf_free(&path);
-	return rc ? NULL : tree_of_text(&xml, t->node, e);
+	return rc;
+}
+
+struct tree *tree_of_target(const struct cmd *c, const struct target *t, struct err *e)
+{
+	struct buf xml = {0};
+
+	return target_read(c, t, NULL, &xml, e) ? NULL : tree_of_text(&xml, t->node, e);
 }

@@ -30,10 +30,8 @@ struct target {
 
 int target_parse(const char *text, struct target *out, struct err *e);
 
-/*
- * Append the path of its XML to out: form is "canonical", or NULL for the XML as sent. On failure out->failed is set.
- */
-void target_path(const struct target *t, const char *form, struct buf *out);
+/* The XML of a node in the registry: form is "canonical", or NULL for the XML as sent. 0, or -1 with an error. */
+int target_read(const struct cmd *c, const struct target *t, const char *form, struct buf *out, struct err *e);
 
 /*
  * The topology of a file, and of a node in the registry. NULL with an error that names it (path, the node).

@@ -8,7 +8,9 @@
 
 #include "base/std.h"
 #include "cmd.h"
+#include "base/file.h"
 #include "hwcmp/hwdiff.h"
+#include "hwxml/canon.h"
 #include "nodes.h"
 #include "table.h"
 #include "target.h"
@@ -156,14 +158,18 @@ static const struct cmd_syntax diff_syntax = {
 struct end {
 	const char *name;
 	struct target target;	/* node "" for a file */
+	struct buf xml;
 	struct tree *tree;
 };
 
 static int print_hwloc(const struct end ends[2], struct err *e)
 {
-	const struct buf *a = &ends[0].tree->canonical, *b = &ends[1].tree->canonical;
+	const struct buf *a = &ends[0].xml, *b = &ends[1].xml;
+	struct canon was = {0}, is = {0};
 	struct buf out = {0};
-	int rc = hwdiff_xml(a->data, a->len, b->data, b->len, &out, e);
+	int rc = canon_parse(a->data, a->len, ends[0].name, &was, e) ||
+		 canon_parse(b->data, b->len, ends[1].name, &is, e) ? -1 :
+		 hwdiff_xml(was.xml.data, was.xml.len, is.xml.data, is.xml.len, &out, e);
 
 	if (rc > 0)
 		rc = err_set(e, "%.100s and %.100s: hwloc's diff format cannot express added or removed objects",
@@ -171,6 +177,8 @@ static int print_hwloc(const struct end ends[2], struct err *e)
 	else if (!rc)
 		rc = out.failed ? err_set(e, "out of memory") : cmd_write(NULL, &out, e);
 	buf_free(&out);
+	canon_free(&was);
+	canon_free(&is);
 	return rc;
 }
 
@@ -214,14 +222,14 @@ int cmd_diff(struct cmd *c, int argc, char **argv, struct err *e)
 	if (cmd_parse(c, &diff_syntax, &a, argc, argv, e))
 		return -1;
 	for (int i = 0; rc == 0 && i < 2; i++) {
-		ends[i].name = i < a.names.n ? a.names.list[i] : ends[0].target.node;
-		if (!strchr(ends[i].name, '/') && access(ends[i].name, F_OK))
-			rc = target_parse(ends[i].name, &ends[i].target, e);
-	}
-	for (int i = 0; rc == 0 && i < 2; i++) {
-		ends[i].tree = *ends[i].target.node ? tree_of_target(c, &ends[i].target, e) :
-						      tree_of_file(ends[i].name, e);
-		rc = ends[i].tree ? 0 : -1;
+		struct end *d = &ends[i];
+
+		d->name = i < a.names.n ? a.names.list[i] : ends[0].target.node;
+		if (strchr(d->name, '/') || !access(d->name, F_OK))
+			rc = file_read(d->name, CANON_MAX_BYTES, &d->xml, e);
+		else if ((rc = target_parse(d->name, &d->target, e)) == 0)
+			rc = target_read(c, &d->target, NULL, &d->xml, e);
+		rc = rc || !(d->tree = tree_parse(d->xml.data ?: "", d->xml.len, d->name, e)) ? -1 : 0;
 	}
 	if (rc == 0 && (rc = compare_trees(ends[0].tree, ends[1].tree, &changes, e)) == 0) {
 		bool itself = *ends[0].target.node && !strcmp(ends[0].target.node, ends[1].target.node);
@@ -234,6 +242,8 @@ int cmd_diff(struct cmd *c, int argc, char **argv, struct err *e)
 	}
 	tree_free(ends[0].tree);
 	tree_free(ends[1].tree);
+	buf_free(&ends[0].xml);
+	buf_free(&ends[1].xml);
 	return rc;
 }
 

@@ -158,17 +158,6 @@ static int summary_print(const json_t *node, const json_t *drift, struct err *e)
 
 /* --- its document --- */
 
-static int read_xml(const struct cmd *c, const struct args *a, struct buf *out, struct err *e)
-{
-	struct buf path = {0};
-	int rc;
-
-	target_path(&a->target, a->form == FORM_CANONICAL ? "canonical" : NULL, &path);
-	rc = path.failed ? err_set(e, "out of memory") : cmd_get(c, path.data, out, e);
-	buf_free(&path);
-	return rc;
-}
-
 /* Without the fraction by which a second is all of it (target.h). */
 static json_t *time_json(const char *at)
 {
@@ -234,7 +223,7 @@ static json_t *read_words(const struct cmd *c, const struct args *a, struct err 
 
 	if (!*a->target.at)
 		return cmd_get_node(c, a->target.node, a->form == FORM_FACTS ? "/facts" : "", e);
-	if (read_xml(c, a, &xml, e))
+	if (target_read(c, &a->target, a->form == FORM_CANONICAL ? "canonical" : NULL, &xml, e))
 		return NULL;
 	if ((tree = tree_parse(xml.data, xml.len, a->target.node, e)))
 		j = a->form == FORM_FACTS ? past_facts(tree, &a->target, e) : past_describe(&xml, tree, &a->target, e);
@@ -369,7 +358,7 @@ int cmd_show(struct cmd *c, int argc, char **argv, struct err *e)
 		return -1;
 	if (a.form != FORM_XML && a.form != FORM_CANONICAL && a.form != FORM_SVG)
 		return show_words(c, &a, e);
-	if ((rc = read_xml(c, &a, &xml, e)) == 0)
+	if ((rc = target_read(c, &a.target, a.form == FORM_CANONICAL ? "canonical" : NULL, &xml, e)) == 0)
 		rc = a.form == FORM_SVG ? show_drawing(c, &a, &xml, e) : cmd_write(a.output, &xml, e);
 	buf_free(&xml);
 	return rc;

@@ -37,6 +37,7 @@ struct reader {
 	size_t depth;
 	struct canon_attr attrs[MAX_ATTRS];	/* of the current element */
 	size_t nattrs;
+	uint64_t given;			/* a bit for each of the element's attributes that it has, by its place there */
 	struct buf out, text;
 	struct xml_ids ids;
 	char *host;
@@ -116,7 +117,7 @@ static const char AMP[] = "&#38;";
 /* The next piece of an attribute's value up to libxml2's "&#38;"; *step is where to continue. */
 static size_t piece_len(const char *s, size_t len, size_t *step)
 {
-	const char *amp = memmem(s, len, AMP, strlen(AMP));
+	const char *amp = memchr(s, '&', len) ? memmem(s, len, AMP, strlen(AMP)) : NULL;
 	size_t piece = amp ? (size_t)(amp - s) + 1 : len;
 
 	*step = amp ? piece + strlen(AMP) - 1 : len;
@@ -137,13 +138,6 @@ char *canon_attr_copy(const struct canon_attr *a, char *to)
 	return to + 1;
 }
 
-static void write_number(struct buf *out, unsigned n)
-{
-	char digits[16];
-
-	buf_add(out, digits, snprintf(digits, sizeof(digits), "%u", n));
-}
-
 /* --- the meaning of elements --- */
 
 static const struct canon_attr *attr_get(const struct reader *r, const char *name)
@@ -160,9 +154,6 @@ static bool attr_is(const struct reader *r, const char *name, const char *value)
 
 	return a && a->len == strlen(value) && !memcmp(a->value, value, a->len);
 }
-
-/* hwloc 2.9 reads these without checking that they exist. */
-static const char *const needed_sets[] = { "cpuset", "complete_cpuset", "nodeset", "complete_nodeset" };
 
 static bool type_is(const struct xml_type *type, const char *name)
 {
@@ -200,10 +191,11 @@ static int object_start(struct reader *r, struct frame *f)
 	f->has_pu = type_is(f->type, "PU");
 	if (r->ids.n == MAX_OBJECTS)
 		return refuse(r, "more than %u objects", MAX_OBJECTS);
+	/* hwloc 2.9 reads these sets without checking that they exist. */
 	if (f->type->family == FAMILY_TREE || f->type->family == FAMILY_MEMORY)
-		for (size_t i = 0; i < sizeof(needed_sets) / sizeof(needed_sets[0]); i++)
-			if (!attr_get(r, needed_sets[i]))
-				return refuse(r, "object %s has no %s", f->type->name, needed_sets[i]);
+		for (size_t i = 0; i < f->el->nattrs; i++)
+			if (f->el->attrs[i].required == XML_REQUIRED_SET && !(r->given & UINT64_C(1) << i))
+				return refuse(r, "object %s has no %s", f->type->name, f->el->attrs[i].name);
 	if (object_place(r, f->type))
 		return -1;
 	/* hwloc 3 writes an object's number twice, and reads the last. */
@@ -283,7 +275,7 @@ static int write_reference(struct reader *r, struct buf *out, const char *gp, si
 
 	if (!place)
 		return refuse(r, "no object has gp_index %.*s", (int)len, gp);
-	write_number(out, place);
+	buf_printf(out, "%u", place);
 	return 0;
 }
 
@@ -322,13 +314,15 @@ static int attr_write(struct reader *r, const struct canon_attr *a)
 	struct buf *out = &r->out;
 	int rc = 0;
 
+	if (r->sink && a->is->value != VALUE_REF)
+		return 0;
 	buf_add(out, " ", 1);
 	buf_puts(out, a->is->name);
 	buf_add(out, "=\"", 2);
 	if (a->is->value == VALUE_ID)
 		buf_puts(out, ID);
 	if (a->is->value == VALUE_GP || a->is->value == VALUE_ID)
-		write_number(out, r->ids.n);
+		buf_printf(out, "%zu", r->ids.n);
 	else if (a->is->value == VALUE_REF)
 		rc = write_reference(r, out, a->value, a->len);
 	else
@@ -344,6 +338,7 @@ static int attrs_read(struct reader *r, const struct xml_element *el, size_t n, 
 
 	if (n > MAX_ATTRS)
 		return refuse(r, "element %s has too many attributes (%zu)", el->name, n);
+	r->given = 0;
 	for (r->nattrs = 0; r->nattrs < n; r->nattrs++, given += 5) {
 		struct canon_attr *a = &r->attrs[r->nattrs];
 
@@ -354,9 +349,10 @@ static int attrs_read(struct reader *r, const struct xml_element *el, size_t n, 
 		if (!xml_value_fits(a->is->value, a->value, a->len))
 			return refuse(r, "invalid attribute value %s=\"%.*s\"", a->is->name,
 				      a->len < 80 ? (int)a->len : 80, a->value);
+		r->given |= UINT64_C(1) << (a->is - el->attrs);
 	}
 	for (size_t i = 0; i < el->nattrs; i++)
-		if (el->attrs[i].required && !attr_get(r, el->attrs[i].name))
+		if (el->attrs[i].required == XML_REQUIRED && !(r->given & UINT64_C(1) << i))
 			return refuse(r, "element %s: attribute %s is missing", el->name, el->attrs[i].name);
 	return 0;
 }
@@ -373,13 +369,14 @@ static int element_start(struct reader *r, const char *name, size_t n, const xml
 	*f = (struct frame){ .el = el };
 	if (attrs_read(r, el, n, given) || element_begin(r, f))
 		return -1;
-	if (in && !in->filled) {
-		in->filled = true;
-		buf_add(&r->out, ">\n", 2);
+	if (!r->sink) {
+		buf_add(&r->out, ">\n", in && !in->filled ? 2 : 0);
+		buf_add(&r->out, SPACES, 2 * r->depth);
+		buf_add(&r->out, "<", 1);
+		buf_puts(&r->out, el->name);
 	}
-	buf_add(&r->out, SPACES, 2 * r->depth);
-	buf_add(&r->out, "<", 1);
-	buf_puts(&r->out, el->name);
+	if (in)
+		in->filled = true;
 	for (size_t i = 0; !is_renumbered(r, el) && i < r->nattrs; i++)
 		if (attr_write(r, &r->attrs[i]))
 			return -1;
@@ -408,9 +405,12 @@ static int element_end(struct reader *r)
 		if (rc)
 			return -1;
 	}
-	if (r->sink)
-		r->sink->end(r->sink->user);
 	r->depth--;
+	if (r->sink) {
+		r->sink->end(r->sink->user);
+		r->out.len = r->text.len = 0;
+		return 0;
+	}
 	if (!renumbered && r->text.len) {
 		buf_add(&r->out, ">", 1);
 		write_escaped(&r->out, r->text.data, r->text.len, text_escapes);
@@ -597,7 +597,7 @@ int canon_read(const char *xml, size_t len, const char *name, const struct canon
 	r->e = e;
 	r->sink = sink;
 	xmlInitParser();
-	if (!(r->xml = xmlCreateMemoryParserCtxt(xml, len)) || !buf_reserve(&r->out, len + len / 8)) {
+	if (!(r->xml = xmlCreateMemoryParserCtxt(xml, len)) || !buf_reserve(&r->out, sink ? 1 : len + len / 8)) {
 		err_set(e, "%s: out of memory", name);
 		goto done;
 	}

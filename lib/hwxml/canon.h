@@ -63,7 +63,10 @@ struct canon_sink {
 
 #define CANON_MAX_BYTES (16u << 20)
 
-/* name is for errors; sink may be NULL. 0, or -1 with out untouched. Free with canon_free. */
+/*
+ * name is for errors. With a sink the document is validated and out->xml stays empty. 0, or -1 with out untouched. Free
+ * with canon_free.
+ */
 int canon_read(const char *xml, size_t len, const char *name, const struct canon_sink *sink, struct canon *out,
 	       struct err *e);
 static inline int canon_parse(const char *xml, size_t len, const char *name, struct canon *out, struct err *e)

@@ -314,9 +314,9 @@ struct tree *tree_parse(const char *xml, size_t len, const char *name, struct er
 	}
 	b.t->own = b.own;
 	if ((rc = canon_read(xml, len, name, &sink, &c, e)) == 0) {
-		b.t->canonical = c.xml;
 		b.own->ids = c.ids;
 		free(c.host);
+		buf_free(&c.xml);
 		if ((rc = pairs_share(&b)))
 			err_set(e, "%s: out of memory", name);
 	}
@@ -339,7 +339,6 @@ void tree_free(struct tree *t)
 	free(t->own);
 	free(t->objects);
 	free(t->extras);
-	buf_free(&t->canonical);
 	free(t);
 }
 

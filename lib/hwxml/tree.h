@@ -10,8 +10,8 @@
 
 /*
  * A topology's XML as a tree of objects in document order, which for objects of the tree is hwloc's logical order.
- * Independent of hwloc: registries and people compare what the document states. Reads only what canon_parse, which is
- * called first, accepts. All strings belong to the tree.
+ * Independent of hwloc: registries and people compare what the document states. Reads only what canon_read, which it
+ * calls, accepts. All strings belong to the tree.
  *
  * Attributes have the form of hwloc 2; those of hwloc 3 are translated: its infos of the topology
  * become infos of the root, and values that hwloc derives (memory tiers, PCI localities) are left out. Values of infos
@@ -53,7 +53,6 @@ struct tree {
 	size_t n;
 	struct tree_extra *extras;	/* without <support> */
 	size_t nextras;
-	struct buf canonical;		/* the canonical form, from canon_parse */
 	struct tree_own *own;
 };
 

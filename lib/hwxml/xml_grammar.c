@@ -7,97 +7,97 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static const struct xml_attr topology[] = {
-	{ "version", VALUE_TEXT, true },
+	{ "version", VALUE_TEXT, XML_REQUIRED },
 };
 static const struct xml_attr object[] = {
-	{ "type", VALUE_TYPE, true },
-	{ "os_index", VALUE_NUMBER, false },
-	{ "cpuset", VALUE_SET, false },
-	{ "complete_cpuset", VALUE_SET, false },
-	{ "allowed_cpuset", VALUE_SET, false },
-	{ "nodeset", VALUE_SET, false },
-	{ "complete_nodeset", VALUE_SET, false },
-	{ "allowed_nodeset", VALUE_SET, false },
-	{ "gp_index", VALUE_GP, true },
-	{ "id", VALUE_ID, false },
-	{ "name", VALUE_TEXT, false },
-	{ "subtype", VALUE_TEXT, false },
-	{ "local_memory", VALUE_SIZE, false },
-	{ "cache_size", VALUE_SIZE, false },
-	{ "depth", VALUE_NUMBER, false },
-	{ "cache_linesize", VALUE_NUMBER, false },
-	{ "cache_associativity", VALUE_NUMBER, false },
-	{ "cache_type", VALUE_NUMBER, false },
-	{ "cache_inclusive", VALUE_NUMBER, false },
-	{ "kind", VALUE_NUMBER, false },
-	{ "subkind", VALUE_NUMBER, false },
-	{ "dont_merge", VALUE_NUMBER, false },
-	{ "bridge_type", VALUE_TEXT, false },
-	{ "bridge_pci", VALUE_TEXT, false },
-	{ "pci_busid", VALUE_TEXT, false },
-	{ "pci_type", VALUE_TEXT, false },
-	{ "pci_link_speed", VALUE_TEXT, false },
-	{ "osdev_type", VALUE_TEXT, false },
+	{ "type", VALUE_TYPE, XML_REQUIRED },
+	{ "os_index", VALUE_NUMBER, XML_OPTIONAL },
+	{ "cpuset", VALUE_SET, XML_REQUIRED_SET },
+	{ "complete_cpuset", VALUE_SET, XML_REQUIRED_SET },
+	{ "allowed_cpuset", VALUE_SET, XML_OPTIONAL },
+	{ "nodeset", VALUE_SET, XML_REQUIRED_SET },
+	{ "complete_nodeset", VALUE_SET, XML_REQUIRED_SET },
+	{ "allowed_nodeset", VALUE_SET, XML_OPTIONAL },
+	{ "gp_index", VALUE_GP, XML_REQUIRED },
+	{ "id", VALUE_ID, XML_OPTIONAL },
+	{ "name", VALUE_TEXT, XML_OPTIONAL },
+	{ "subtype", VALUE_TEXT, XML_OPTIONAL },
+	{ "local_memory", VALUE_SIZE, XML_OPTIONAL },
+	{ "cache_size", VALUE_SIZE, XML_OPTIONAL },
+	{ "depth", VALUE_NUMBER, XML_OPTIONAL },
+	{ "cache_linesize", VALUE_NUMBER, XML_OPTIONAL },
+	{ "cache_associativity", VALUE_NUMBER, XML_OPTIONAL },
+	{ "cache_type", VALUE_NUMBER, XML_OPTIONAL },
+	{ "cache_inclusive", VALUE_NUMBER, XML_OPTIONAL },
+	{ "kind", VALUE_NUMBER, XML_OPTIONAL },
+	{ "subkind", VALUE_NUMBER, XML_OPTIONAL },
+	{ "dont_merge", VALUE_NUMBER, XML_OPTIONAL },
+	{ "bridge_type", VALUE_TEXT, XML_OPTIONAL },
+	{ "bridge_pci", VALUE_TEXT, XML_OPTIONAL },
+	{ "pci_busid", VALUE_TEXT, XML_OPTIONAL },
+	{ "pci_type", VALUE_TEXT, XML_OPTIONAL },
+	{ "pci_link_speed", VALUE_TEXT, XML_OPTIONAL },
+	{ "osdev_type", VALUE_TEXT, XML_OPTIONAL },
 };
 static const struct xml_attr info[] = {
-	{ "name", VALUE_TEXT, true },
-	{ "value", VALUE_TEXT, true },
+	{ "name", VALUE_TEXT, XML_REQUIRED },
+	{ "value", VALUE_TEXT, XML_REQUIRED },
 };
 static const struct xml_attr page_type[] = {
-	{ "size", VALUE_SIZE, true },
-	{ "count", VALUE_SIZE, false },
+	{ "size", VALUE_SIZE, XML_REQUIRED },
+	{ "count", VALUE_SIZE, XML_OPTIONAL },
 };
 static const struct xml_attr userdata[] = {
-	{ "name", VALUE_TEXT, false },
-	{ "length", VALUE_NUMBER, true },
-	{ "encoding", VALUE_TEXT, false },
+	{ "name", VALUE_TEXT, XML_OPTIONAL },
+	{ "length", VALUE_NUMBER, XML_REQUIRED },
+	{ "encoding", VALUE_TEXT, XML_OPTIONAL },
 };
 static const struct xml_attr distances[] = {
-	{ "type", VALUE_TYPE, true },
-	{ "nbobjs", VALUE_NUMBER, true },
-	{ "kind", VALUE_NUMBER, true },
-	{ "name", VALUE_TEXT, false },
-	{ "indexing", VALUE_TEXT, true },
+	{ "type", VALUE_TYPE, XML_REQUIRED },
+	{ "nbobjs", VALUE_NUMBER, XML_REQUIRED },
+	{ "kind", VALUE_NUMBER, XML_REQUIRED },
+	{ "name", VALUE_TEXT, XML_OPTIONAL },
+	{ "indexing", VALUE_TEXT, XML_REQUIRED },
 };
 static const struct xml_attr distances_hetero[] = {
-	{ "nbobjs", VALUE_NUMBER, true },
-	{ "kind", VALUE_NUMBER, true },
-	{ "name", VALUE_TEXT, false },
-	{ "indexing", VALUE_TEXT, false },
+	{ "nbobjs", VALUE_NUMBER, XML_REQUIRED },
+	{ "kind", VALUE_NUMBER, XML_REQUIRED },
+	{ "name", VALUE_TEXT, XML_OPTIONAL },
+	{ "indexing", VALUE_TEXT, XML_OPTIONAL },
 };
 static const struct xml_attr numbers[] = {
-	{ "length", VALUE_NUMBER, true },
+	{ "length", VALUE_NUMBER, XML_REQUIRED },
 };
 static const struct xml_attr support[] = {
-	{ "name", VALUE_TEXT, true },
-	{ "value", VALUE_NUMBER, false },
+	{ "name", VALUE_TEXT, XML_REQUIRED },
+	{ "value", VALUE_NUMBER, XML_OPTIONAL },
 };
 static const struct xml_attr memattr[] = {
-	{ "name", VALUE_TEXT, true },
-	{ "flags", VALUE_NUMBER, true },
+	{ "name", VALUE_TEXT, XML_REQUIRED },
+	{ "flags", VALUE_NUMBER, XML_REQUIRED },
 };
 static const struct xml_attr memattr_value[] = {
-	{ "target_obj_type", VALUE_TYPE, true },
-	{ "target_obj_gp_index", VALUE_REF, true },
-	{ "value", VALUE_NUMBER, true },
-	{ "initiator_obj_gp_index", VALUE_REF, false },
-	{ "initiator_obj_type", VALUE_TYPE, false },
-	{ "initiator_cpuset", VALUE_SET, false },
+	{ "target_obj_type", VALUE_TYPE, XML_REQUIRED },
+	{ "target_obj_gp_index", VALUE_REF, XML_REQUIRED },
+	{ "value", VALUE_NUMBER, XML_REQUIRED },
+	{ "initiator_obj_gp_index", VALUE_REF, XML_OPTIONAL },
+	{ "initiator_obj_type", VALUE_TYPE, XML_OPTIONAL },
+	{ "initiator_cpuset", VALUE_SET, XML_OPTIONAL },
 };
 static const struct xml_attr cpukind[] = {
-	{ "cpuset", VALUE_SET, true },
-	{ "forced_efficiency", VALUE_NUMBER, false },
+	{ "cpuset", VALUE_SET, XML_REQUIRED },
+	{ "forced_efficiency", VALUE_NUMBER, XML_OPTIONAL },
 };
 
 static const struct xml_attr memtier[] = {
-	{ "kinds", VALUE_NUMBER, true },
-	{ "nodeset", VALUE_SET, true },
+	{ "kinds", VALUE_NUMBER, XML_REQUIRED },
+	{ "nodeset", VALUE_SET, XML_REQUIRED },
 };
 static const struct xml_attr pci_locality[] = {
-	{ "domain", VALUE_TEXT, true },
-	{ "bus_min", VALUE_TEXT, true },
-	{ "bus_max", VALUE_TEXT, true },
-	{ "cpuset", VALUE_SET, true },
+	{ "domain", VALUE_TEXT, XML_REQUIRED },
+	{ "bus_min", VALUE_TEXT, XML_REQUIRED },
+	{ "bus_max", VALUE_TEXT, XML_REQUIRED },
+	{ "cpuset", VALUE_SET, XML_REQUIRED },
 };
 
 #define IN(tag) (1u << TAG_##tag)

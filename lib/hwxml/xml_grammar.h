@@ -40,10 +40,12 @@ enum xml_value {
 	VALUE_ID,	/* "obj" and the object's own number */
 };
 
+enum xml_required { XML_OPTIONAL, XML_REQUIRED, XML_REQUIRED_SET /* of objects of the tree and of memory */ };
+
 struct xml_attr {
 	const char *name;
 	enum xml_value value;
-	bool required;
+	enum xml_required required;
 };
 
 struct xml_element {

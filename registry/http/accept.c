@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "ingest/base_insert.h"
+#include "ingest/encode.h"
 #include "store/document.h"
 #include "upkeep/upkeep.h"
 
@@ -99,11 +99,11 @@ static int join_base(struct db *db, const char *node, const PGresult *r, char cl
 static int create_base(struct db *db, const char *node, const PGresult *r, char class[static DB_KEY],
 		       const struct accepted_document *d, int *moved, struct err *e)
 {
-	struct base_insertion n = { .class = class, .shape = PQgetvalue(r, 0, SHAPE), .node = node, .xml = &d->xml,
+	struct encode_insertion n = { .class = class, .shape = PQgetvalue(r, 0, SHAPE), .node = node, .xml = &d->xml,
 			      .parsed = &d->parsed };
 	char base[DB_KEY];
 	struct layout_key layout;
-	int rc = base_insert(db, &n, base, &layout, e);
+	int rc = encode_insert_base(db, &n, base, &layout, e);
 
 	if (rc)
 		return rc < 0 ? -1 : join_base(db, node, r, class, moved, e);
@@ -158,7 +158,7 @@ static int read_document(struct call *c, struct db *db, struct accepted_document
 
 	if (document_load(c->service->bases, db, c->node, NULL, &d.xml, NULL, e) != DOCUMENT_OK)
 		return -1;
-	if (parser_read(c->service->parser, c->node, &d.xml, &d.parsed, e) != PARSER_OK) {
+	if (parser_read(c->service->parser, c->node, &d.xml, &d.parsed, NULL, e) != PARSER_OK) {
 		buf_free(&d.xml);
 		return -1;
 	}

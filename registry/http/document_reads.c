@@ -121,7 +121,7 @@ static void add_changes(struct buf *out, struct call *c, struct db *db, const PG
 	struct err e;
 
 	if (newer->data && row + 1 < PQntuples(r) && entry_xml(c, db, r, row + 1, older, &e) == DOCUMENT_OK &&
-	    parser_compare(c->service->parser, c->node, older, newer, 0, &json, &severity, &e) != PARSER_OK)
+	    parser_compare(c->service->parser, c->node, older, newer, 0, NULL, &json, &severity, &e) != PARSER_OK)
 		json = NULL;
 	if (json && !access_sees_serials(c))
 		changes_redact(&json);

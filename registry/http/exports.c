@@ -12,7 +12,6 @@
 #include "ingest/gate.h"
 #include "store/identity.h"
 #include "peer.h"
-#include "ingest/quota.h"
 #include "hwxml/canon.h"
 #include "delta/pack.h"
 #include "upkeep/upkeep.h"

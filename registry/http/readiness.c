@@ -80,7 +80,7 @@ static int check_workers(struct service *s, struct err *e)
 	enum parser_result rc;
 
 	buf_puts(&nothing, "<nothing/>");
-	if ((rc = parser_read(s->parser, NAME, &nothing, &parsed, e)) == PARSER_OK)
+	if ((rc = parser_read(s->parser, NAME, &nothing, &parsed, NULL, e)) == PARSER_OK)
 		parsed_free(&parsed);
 	buf_free(&nothing);
 	return rc == PARSER_FAILED ? -1 : 0;

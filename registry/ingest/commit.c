@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "store/facts.h"
-#include "quota.h"
+#include "gate.h"
 
 #define BATCH 256
 /* between the starts of two batches: under load batches grow, and a single export does not wait */
@@ -332,7 +332,7 @@ static int decide_quota(struct db *db, const struct batch *t, const struct setti
 	if (query_exports(db, t, is_replaced, QUOTA_SQL, quota_columns, 2, &r, e))
 		return -1;
 	for (int row = 0; r && row < PQntuples(r); row++)
-		if (quota_spent(s, r, row))
+		if (gate_quota_spent(s, r, row))
 			export_reject(find_export(t, PQgetvalue(r, row, 0)), COMMIT_QUOTA);
 	PQclear(r);
 	return 0;
@@ -436,16 +436,16 @@ static int touch_exports(struct db *db, const struct batch *t, struct err *e)
 
 static int store_facts(struct db *db, const struct batch *t, struct err *e)
 {
-	for (size_t i = 0; i < t->n; i++) {
-		const struct commit_request *d = t->exports[i];
+	struct facts facts = {0};
+	int rc = 0;
 
-		if (is_stored(d) && d->encoded->facts &&
-		    facts_insert(db, "INSERT INTO node_fact (node, line, object, name, value) SELECT $1::text, *"
-				     " " FACTS_ROWS,
-				 d->claim->node, d->encoded->facts, e))
-			return -1;
-	}
-	return 0;
+	for (size_t i = 0; rc == 0 && i < t->n; i++)
+		if (is_stored(t->exports[i]) && t->exports[i]->encoded->facts)
+			rc = facts_add(&facts, t->exports[i]->claim->node, t->exports[i]->encoded->facts, e);
+	if (rc == 0)
+		rc = facts_insert(db, &facts, FACTS_OF("node_fact", "node", "text"), e);
+	facts_free(&facts);
+	return rc;
 }
 
 /* These were compared with the document when encoded, and with the bytes that PostgreSQL returned. */

@@ -36,7 +36,7 @@ enum commit_result {
 	COMMIT_ABSENT,	/* not the node's last export, or what is stored of it cannot be rebuilt */
 	COMMIT_STALE,	/* seq does not exceed the last of that boot, which is in out->last */
 	COMMIT_CLASS,	/* the node is in another class, out->class: encode again for it */
-	COMMIT_QUOTA,	/* the host's daily quota is used up (quota.h) */
+	COMMIT_QUOTA,	/* the host's daily quota is used up (gate.h) */
 	COMMIT_GONE,	/* the database lacks the layout by which it was encoded: encode again */
 	COMMIT_FAILED,	/* PostgreSQL failed; when the connection broke, the export may be committed all the same */
 };

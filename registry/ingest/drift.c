@@ -106,7 +106,7 @@ int drift_from_base(const struct drift_comparer *c, int base, const char *node, 
 	if (!cached)
 		return -1;
 	expected = (struct buf){ .data = cached->text, .len = cached->len };
-	rc = parser_compare(c->parser, node, &expected, xml, 1, &d.json, &worst, e);
+	rc = parser_compare(c->parser, node, &expected, xml, 1, c->kept, &d.json, &worst, e);
 	bases_release(c->bases, cached);
 	if (rc == PARSER_REFUSED && c->refused)
 		*c->refused = true;

@@ -26,6 +26,7 @@ struct drift_comparer {
 	struct db *db;
 	struct parser *parser;
 	bool *refused;		/* set when the document can never be compared; or NULL */
+	int *kept;		/* the worker that has parsed the document (parser_read), or NULL */
 };
 int drift_from_base(const struct drift_comparer *c, int base, const char *node, const struct buf *xml,
 		    struct drift *out, struct err *e);

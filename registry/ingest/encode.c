@@ -4,13 +4,14 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "delta/pack.h"
 #include "hwxml/xml_grammar.h"
 #include "store/facts.h"
-#include "base_insert.h"
-#include "quota.h"
+#include "gate.h"
 
 #define SECONDS 30		/* of all statements for one document */
 #define ATTEMPTS 16		/* to match, while other exports widen the same base */
@@ -24,12 +25,13 @@
 
 struct encode_job {
 	struct db_pool *pool;
-	const char *node, *host;
+	const char *node;
 	const struct buf *xml;
 	int class;		/* 0: any */
 	struct drift_comparer with;	/* its db is acquired when first needed */
 	struct parsed parsed;	/* set when the document went to the parser */
 	bool refused;		/* parsed, but cannot be compared with its class */
+	int kept;		/* the worker that parsed it */
 };
 
 void encoded_free(struct encoded *p)
@@ -276,7 +278,7 @@ static int encode_patch(struct encode_job *j, struct best_patch *c, struct encod
 static int base_rows(struct encode_job *j, struct encoded *out, struct err *e)
 {
 	char class[DB_KEY], base[DB_KEY];
-	struct base_insertion n = { .class = class, .shape = out->shape, .node = j->node, .drift = out->drift.json,
+	struct encode_insertion n = { .class = class, .shape = out->shape, .node = j->node, .drift = out->drift.json,
 			      .xml = j->xml,
 			      .parsed = &j->parsed };
 	struct db_value baseline[] = { DB_TEXT(base), DB_TEXT(class) };
@@ -287,7 +289,7 @@ static int base_rows(struct encode_job *j, struct encoded *out, struct err *e)
 	    db_query_key(j->with.db, class, e, "INSERT INTO class DEFAULT VALUES RETURNING id", 0, NULL) != 1)
 		rc = -1;
 	if (rc == 0)
-		rc = base_insert(j->with.db, &n, base, &out->layout, e);
+		rc = encode_insert_base(j->with.db, &n, base, &out->layout, e);
 	if (rc == 0 && !j->class)
 		rc = db_execute(j->with.db, e, "UPDATE class SET baseline = $1 WHERE id = $2", 2, baseline);
 	if (rc == 0)
@@ -315,7 +317,7 @@ static int encode_base(struct encode_job *j, size_t alone, struct encoded *out, 
 		return bases_refresh(j->with.bases, j->with.db, e);
 	}
 	drift_free(&out->drift);
-	if (rc == 1 && (rc = base_restore(j->with.db, j->xml, e)) >= 0)
+	if (rc == 1 && (rc = encode_restore_base(j->with.db, j->xml, e)) >= 0)
 		rc++;
 	return rc;
 }
@@ -398,31 +400,29 @@ done:
 	return rc < 0 ? -1 : 0;
 }
 
-/* Checked before parsing, and before a base is made. */
-static enum encode_result check_quota(struct encode_job *j, const struct settings *s, struct err *e)
-{
-	static const enum encode_result result[] = { ENCODE_QUOTA, ENCODE_OK };
-	int left = job_connect(j, e) ? -1 : quota_left(j->with.db, s, j->node, j->host, e);
-
-	return left < 0 ? ENCODE_FAILED : result[left];
-}
-
 enum encode_result encode_document(const struct settings *s, struct bases *b, struct db_pool *pool,
 				   struct parser *parser, const char *node, const char *host, int class,
 				   const struct buf *xml, struct encoded *out, struct err *e)
 {
 	static const enum encode_result parse_result[] = { ENCODE_OK, ENCODE_REFUSED, ENCODE_FAILED };
-	struct encode_job j = { .pool = pool, .node = node, .host = host, .xml = xml, .class = class,
-				.with = { .bases = b, .parser = parser } };
+	struct encode_job j = { .pool = pool, .node = node, .xml = xml, .class = class,
+				.with = { .bases = b, .parser = parser }, .kept = -1 };
 	struct encoded encoded = {0};
 	enum encode_result result = ENCODE_OK;
 	int rc;
 
 	j.with.refused = &j.refused;
-	rc = encode_fields(&j, &encoded, e);
-	if (rc == 1 && (result = check_quota(&j, s, e)) == ENCODE_OK &&
-	    (result = parse_result[parser_read(parser, node, xml, &j.parsed, e)]) == ENCODE_OK)
-		rc = encode_parsed(&j, &encoded, e);
+	j.with.kept = &j.kept;
+	if ((rc = encode_fields(&j, &encoded, e)) == 1) {
+		int left = job_connect(&j, e) ? -1 : gate_quota_left(j.with.db, s, node, host, e);
+
+		/* Before it is parsed, and before a base is made. */
+		result = left < 0 ? ENCODE_FAILED : left ? ENCODE_OK : ENCODE_QUOTA;
+		if (result == ENCODE_OK)
+			result = parse_result[parser_read(parser, node, xml, &j.parsed, &j.kept, e)];
+		if (result == ENCODE_OK)
+			rc = encode_parsed(&j, &encoded, e);
+	}
 	if (rc < 0) {
 		result = j.refused ? ENCODE_REFUSED : ENCODE_FAILED;
 		if (!j.refused)
@@ -431,6 +431,8 @@ enum encode_result encode_document(const struct settings *s, struct bases *b, st
 	if (result == ENCODE_OK)
 		log_debug("%s: encoded as %s, %s, base %d, %zu bytes", node, encoded.kind,
 			  j.parsed.facts ? "parsed" : "matched without parsing", encoded.base, encoded.stored_bytes);
+	if (j.kept >= 0)
+		close(j.kept);
 	db_release(pool, j.with.db);
 	parsed_free(&j.parsed);
 	if (result == ENCODE_OK)
@@ -438,4 +440,54 @@ enum encode_result encode_document(const struct settings *s, struct bases *b, st
 	else
 		encoded_free(&encoded);
 	return result;
+}
+
+/* --- documents as bases --- */
+
+int encode_restore_base(struct db *db, const struct buf *xml, struct err *e)
+{
+	char sha256[HASH_HEX], base[DB_KEY];
+	struct pack alone;
+	int rc;
+
+	if (pack_make(NULL, 0, xml->data, xml->len, &alone, e))
+		return -1;
+	hash_hex(xml->data, xml->len, sha256);
+	rc = db_query_key(db, base, e, "UPDATE base SET bytes = $2::bytea WHERE sha256 = decode($1, 'hex') AND bytes"
+				       " <> $2::bytea"
+		    " RETURNING id", 2, (struct db_value[]){ DB_TEXT(sha256),
+							     DB_BYTES(alone.bytes.data, alone.bytes.len) });
+	buf_free(&alone.bytes);
+	return rc;
+}
+
+int encode_insert_base(struct db *db, const struct encode_insertion *n, char base[static DB_KEY],
+		       struct layout_key *layout, struct err *e)
+{
+	char sha256[HASH_HEX], length[24];
+	struct facts facts = {0};
+	struct pack alone;
+	int rc;
+
+	if (pack_make(NULL, 0, n->xml->data, n->xml->len, &alone, e))
+		return -1;
+	hash_hex(n->xml->data, n->xml->len, sha256);
+	snprintf(length, sizeof(length), "%zu", n->xml->len);
+	rc = db_query_key(db, base, e, "INSERT INTO base (class, shape, sha256, bytes, xml_bytes, detail, drift, node)"
+		       " VALUES ($1, $2, decode($3, 'hex'), $4, $5, $6, $7, $8) ON CONFLICT (sha256) DO NOTHING"
+		       " RETURNING id", 8,
+		       (struct db_value[]){ DB_TEXT(n->class), DB_TEXT(n->shape), DB_TEXT(sha256),
+					    DB_BYTES(alone.bytes.data, alone.bytes.len), DB_TEXT(length),
+					    DB_TEXT(n->parsed->detail), DB_TEXT(n->drift), DB_TEXT(n->node) });
+	buf_free(&alone.bytes);
+	if (rc <= 0)
+		return rc < 0 ? -1 : 1;
+	rc = facts_add(&facts, base, n->parsed->facts, e) ||
+	     facts_insert(db, &facts, FACTS_OF("fact", "base", "int"), e);
+	facts_free(&facts);
+	if (rc || layout_key_query(db, layout, e, "INSERT INTO layout (base, kind, shape) VALUES ($1, 'base', $2)"
+				   " RETURNING id, mark", 2,
+			 (struct db_value[]){ DB_TEXT(base), DB_TEXT(n->shape) }) != 1)
+		return -1;
+	return 0;
 }

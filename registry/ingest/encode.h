@@ -5,6 +5,8 @@
 
 #include "base/settings.h"
 #include "drift.h"
+#include "store/bases.h"
+#include "parser.h"
 
 /* An encoded document. Free with encoded_free. Called by http/exports.c. */
 struct encoded {
@@ -19,7 +21,7 @@ struct encoded {
 	struct drift drift;
 };
 
-/* ENCODE_QUOTA: the host's daily quota is used up (quota.h); not checked here for documents encoded as fields. */
+/* ENCODE_QUOTA: the host's daily quota is used up (gate.h); not checked here for documents encoded as fields. */
 enum encode_result { ENCODE_OK, ENCODE_REFUSED, ENCODE_FAILED, ENCODE_QUOTA };
 
 /*
@@ -36,5 +38,24 @@ enum encode_result encode_document(const struct settings *s, struct bases *b, st
 				   struct parser *parser, const char *node, const char *host, int class,
 				   const struct buf *xml, struct encoded *out, struct err *e);
 void encoded_free(struct encoded *p);
+
+
+/* A document that becomes a base; all borrowed. */
+struct encode_insertion {
+	const char *class, *shape, *node;
+	const char *drift;		/* from the class's baseline, or NULL */
+	const struct buf *xml;
+	const struct parsed *parsed;
+};
+
+/*
+ * Insert a base with its own layout in the open transaction; base and layout receive the keys. 0, 1 when a base with
+ * this document exists, -1. Called by encoding, upkeep and accept.
+ */
+int encode_insert_base(struct db *db, const struct encode_insertion *n, char base[static DB_KEY],
+		       struct layout_key *layout, struct err *e);
+
+/* Rewrite the stored bytes of the base with this document if they are damaged. 1 when they were, 0, -1. */
+int encode_restore_base(struct db *db, const struct buf *xml, struct err *e);
 
 #endif

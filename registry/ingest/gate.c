@@ -8,12 +8,11 @@
 #include <string.h>
 
 #include "base/clock.h"
-
 #include "base/string_map.h"
 
 #define WAIT_SECONDS 20
 #define ADDRESS_SHARE 4			/* an address has one slot in so many */
-/* enough for tests of a new XML; a document takes at most two CPU seconds (sandbox.h) */
+/* enough for tests of a new XML; a document takes at most two CPU seconds (worker.h) */
 #define REFUSALS_ALLOWED 256
 #define REFUSAL_SECONDS 30	/* after which one refusal is forgotten */
 #define REFUSAL_SLOTS 4096
@@ -187,4 +186,37 @@ unsigned gate_backoff(struct gate *g, const char *host)
 	double over = refusal_level(g, host, 0) - REFUSALS_ALLOWED;
 
 	return over > 0 ? 1 + over * REFUSAL_SECONDS : 0;
+}
+
+/* --- what is stored of a host in 24 hours --- */
+
+bool gate_quota_spent(const struct settings *s, const PGresult *r, int row)
+{
+	return (s->node_documents && strtoull(PQgetvalue(r, row, 1), NULL, 10) >= s->node_documents) ||
+		(s->node_bytes &&
+		 strtoull(PQgetvalue(r, row, 2), NULL, 10) >= (unsigned long long) s->node_bytes << 20);
+}
+
+int gate_quota_left(struct db *db, const struct settings *s, const char *node, const char *host, struct err *e)
+{
+	const char *text[] = { node, host };
+	struct buf array[2] = {0};
+	PGresult *r = NULL;
+	int rc;
+
+	for (int i = 0; i < 2; i++) {
+		db_array(&array[i]);
+		db_array_text(&array[i], text[i]);
+		db_array_end(&array[i]);
+	}
+	if (array[0].failed || array[1].failed)
+		err_set(e, "out of memory");
+	else
+		r = db_query_prepared(db, e, QUOTA_SQL, 2,
+				      (struct db_value[]){ DB_TEXT(array[0].data), DB_TEXT(array[1].data) });
+	rc = !r ? -1 : !PQntuples(r) || !gate_quota_spent(s, r, 0);
+	PQclear(r);
+	buf_free(&array[0]);
+	buf_free(&array[1]);
+	return rc;
 }

@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
+#include "base/settings.h"
+#include "store/db.h"
+
 /*
  * Admission of documents, for clusters that boot all at once. Bounds the documents in progress, which bounds memory and
  * leaves processors to reads, and tells announcing nodes over how many seconds to spread their documents. A node has
@@ -44,5 +47,25 @@ unsigned gate_window(struct gate *g);
 /* Records a refused document of the host; seconds until it may send another, 0 when few were refused. */
 void gate_refused(struct gate *g, const char *host);
 unsigned gate_backoff(struct gate *g, const char *host);
+
+
+/*
+ * Limits of what is stored of one host in 24 hours, by whatever names it exports (NodeDocuments, NodeBytes of
+ * topiary.conf(5)): documents, and their bytes as stored. $1: nodes, $2: their hosts' addresses or NULL. Counted in the
+ * database, so that restarts and several topiaryd do not matter. Called by encode.c, commit.c and http/exports.c.
+ */
+#define QUOTA_SQL "WITH asked AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::inet[]) a(name, peer))," \
+	" names AS MATERIALIZED (SELECT name, name AS node FROM asked" \
+	" UNION SELECT a.name, n.name FROM asked a JOIN node n ON n.peer = a.peer)," \
+	" used AS (SELECT node, count(*) AS documents, sum(stored_bytes) AS bytes FROM topiary_history" \
+	" WHERE node = ANY(ARRAY(SELECT node FROM names)) AND since > now() - interval '1 day' GROUP BY node)" \
+	" SELECT n.name, sum(u.documents), sum(u.bytes) FROM names n JOIN used u ON u.node = n.node GROUP BY n.name"
+#define QUOTA_RETRY 3600	/* seconds, for Retry-After */
+
+/* Is the quota of the node in this row of QUOTA_SQL used up? */
+bool gate_quota_spent(const struct settings *s, const PGresult *r, int row);
+
+/* May one more document of the node be stored? 1, 0, or -1 with an error. */
+int gate_quota_left(struct db *db, const struct settings *s, const char *node, const char *host, struct err *e);
 
 #endif

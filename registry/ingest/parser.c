@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <poll.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "validate.h"
+#include "hwcmp/compare.h"
+#include "shape/shape.h"
 #include "worker.h"
 
 #define WORKERS_MIN 4
@@ -31,13 +33,6 @@ struct parser {
 };
 
 /* --- the parent of the workers --- */
-
-static unsigned workers_for_cpus(void)
-{
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return cpus * WORKERS_PER_CPU > WORKERS_MIN ? cpus * WORKERS_PER_CPU : WORKERS_MIN;
-}
 
 static int parent_fork(struct parser *p, const struct sandbox *s)
 {
@@ -60,6 +55,7 @@ static int parent_fork(struct parser *p, const struct sandbox *s)
 
 struct parser *parser_start(struct err *e)
 {
+	long workers = sysconf(_SC_NPROCESSORS_ONLN) * WORKERS_PER_CPU;
 	struct parser *p = calloc(1, sizeof(*p));
 	struct sandbox s;
 	int rc;
@@ -75,7 +71,7 @@ struct parser *parser_start(struct err *e)
 		free(p);
 		return NULL;
 	}
-	p->workers = workers_for_cpus();
+	p->workers = workers > WORKERS_MIN ? workers : WORKERS_MIN;
 	sem_init(&p->free, 0, p->workers);
 	return p;
 }
@@ -191,9 +187,10 @@ static int reply_receive(int fd, enum worker_op op, struct worker_reply *a, stru
 
 static int parsed_fill(const struct worker_reply *a, const struct buf part[PARTS], struct parsed *out)
 {
-	if (!validate_line(&part[PART_CORES]) || !validate_line(&part[PART_HIERARCHY]) ||
-	    !validate_line(&part[PART_DETAIL]) ||
-	    !validate_shape(&part[PART_ALLOCATION], a->ncores, a->npus) || !validate_facts(&part[PART_FACTS]))
+	if (!parser_validate_line(&part[PART_CORES]) || !parser_validate_line(&part[PART_HIERARCHY]) ||
+	    !parser_validate_line(&part[PART_DETAIL]) ||
+	    !parser_validate_shape(&part[PART_ALLOCATION], a->ncores, a->npus) ||
+	    !parser_validate_facts(&part[PART_FACTS]))
 		return -1;
 	*out = (struct parsed){ part[PART_CORES].data, part[PART_HIERARCHY].data, part[PART_DETAIL].data,
 				part[PART_ALLOCATION].data,
@@ -212,28 +209,38 @@ static enum parser_result request_wait(int fd, enum worker_op op, const char *na
 	}
 	if (!a->refused)
 		return PARSER_OK;
-	err_set(e, "%s: %s", name, validate_line(&part[0]) ? part[0].data : "the document was refused");
+	err_set(e, "%s: %s", name, parser_validate_line(&part[0]) ? part[0].data : "the document was refused");
 	return PARSER_REFUSED;
 }
 
-/* The caller frees the parts in every case. */
+/*
+ * The caller frees the parts in every case. kept, unless NULL: the worker that has parsed the second document, -1 for
+ * none; set to the one that has now.
+ */
 static enum parser_result worker_call(struct parser *p, struct worker_request *q, const char *name,
-				      const struct buf *const documents[2], struct worker_reply *a,
+				      const struct buf *const documents[2], int *kept, struct worker_reply *a,
 				      struct buf part[PARTS], struct err *e)
 {
 	enum parser_result rc = PARSER_FAILED;
-	int fd;
+	int fd = kept ? *kept : -1;
 
 	if (clock_take(&p->free, clock_now() + QUEUE_SECONDS)) {
 		err_set(e, "%s: all parser workers are busy", name);
 		return PARSER_FAILED;
 	}
-	if ((fd = request_submit(p, q, documents)) >= 0) {
+	if (fd >= 0)
+		q->bytes[0] = documents[0]->len;
+	if (fd >= 0 ? !file_write(fd, q, sizeof(*q)) && !file_write(fd, documents[0]->data, documents[0]->len) :
+		      (fd = request_submit(p, q, documents)) >= 0)
 		rc = request_wait(fd, q->op, name, a, part, e);
-		close(fd);
-	} else {
+	else
 		err_set(e, "%s: cannot reach a parser worker: %s", name, strerror(errno));
+	if (fd >= 0 && (!kept || rc != PARSER_OK)) {
+		close(fd);
+		fd = -1;
 	}
+	if (kept)
+		*kept = fd;
 	sem_post(&p->free);
 	return rc;
 }
@@ -251,12 +258,12 @@ static void parts_free(struct buf part[PARTS])
 }
 
 enum parser_result parser_read(struct parser *p, const char *name, const struct buf *xml, struct parsed *out,
-			       struct err *e)
+			       int *kept, struct err *e)
 {
 	struct worker_request q = { .op = OP_PARSE };
 	struct buf part[PARTS] = {0};
 	struct worker_reply a;
-	enum parser_result rc = worker_call(p, &q, name, (const struct buf *[2]){ xml }, &a, part, e);
+	enum parser_result rc = worker_call(p, &q, name, (const struct buf *[2]){ xml }, kept, &a, part, e);
 
 	if (rc == PARSER_OK && parsed_fill(&a, part, out))
 		rc = invalid_reply(name, e);
@@ -281,9 +288,9 @@ enum parser_result parser_canon(struct parser *p, const char *name, const struct
 	struct worker_request q = { .op = OP_CANON };
 	struct buf part[PARTS] = {0};
 	struct worker_reply a;
-	enum parser_result rc = worker_call(p, &q, name, (const struct buf *[2]){ xml }, &a, part, e);
+	enum parser_result rc = worker_call(p, &q, name, (const struct buf *[2]){ xml }, NULL, &a, part, e);
 
-	if (rc == PARSER_OK && !validate_text(&part[0]))
+	if (rc == PARSER_OK && !parser_validate_text(&part[0]))
 		rc = invalid_reply(name, e);
 	if (rc == PARSER_OK) {
 		*out = part[0];
@@ -294,15 +301,23 @@ enum parser_result parser_canon(struct parser *p, const char *name, const struct
 }
 
 enum parser_result parser_compare(struct parser *p, const char *name, const struct buf *from, const struct buf *to,
-				  int drift,
-				  char **json, int *severity, struct err *e)
+				  int drift, int *kept, char **json, int *severity, struct err *e)
 {
 	struct worker_request q = { .op = OP_COMPARE, .drift = drift };
+	const struct buf *documents[2] = { from, to };
 	struct buf part[PARTS] = {0};
 	struct worker_reply a;
-	enum parser_result rc = worker_call(p, &q, name, (const struct buf *[2]){ from, to }, &a, part, e);
-	int gravest = rc == PARSER_OK ? validate_changes(&part[0]) : -1;
+	enum parser_result rc = PARSER_FAILED;
+	int gravest;
 
+	if (kept && *kept >= 0)
+		rc = worker_call(p, &q, name, documents, kept, &a, part, e);
+	/* Its time may be over, which another worker has. */
+	if (rc == PARSER_FAILED) {
+		parts_free(part);
+		rc = worker_call(p, &q, name, documents, NULL, &a, part, e);
+	}
+	gravest = rc == PARSER_OK ? parser_validate_changes(&part[0]) : -1;
 	if (rc == PARSER_OK && gravest < 0)
 		rc = invalid_reply(name, e);
 	if (rc == PARSER_OK) {
@@ -312,4 +327,86 @@ enum parser_result parser_compare(struct parser *p, const char *name, const stru
 	}
 	parts_free(part);
 	return rc;
+}
+
+/* --- replies of workers, which have just parsed untrusted bytes --- */
+
+bool parser_validate_text(const struct buf *b)
+{
+	json_t *j = strlen(b->data) == b->len ? json_stringn(b->data, b->len) : NULL;
+	bool is = j;
+
+	json_decref(j);
+	return is;
+}
+
+bool parser_validate_line(const struct buf *b)
+{
+	for (size_t i = 0; i < b->len; i++)
+		if ((unsigned char)b->data[i] < ' ' || b->data[i] == 0x7f)
+			return false;
+	return b->len && parser_validate_text(b);
+}
+
+static bool is_fact(const char *line, const char *end)
+{
+	int tabs = 0;
+
+	for (const char *p = line + strspn(line, "0123456789"); p < end; p++) {
+		if ((unsigned char)*p < ' ' && *p != '\t')
+			return false;
+		if (tabs == 0 && *p != '\t')
+			return false;
+		tabs += *p == '\t';
+	}
+	return *line != '\t' && tabs == 3;
+}
+
+bool parser_validate_facts(const struct buf *b)
+{
+	const char *end;
+
+	for (const char *p = b->data; *p; p = end + 1)
+		if (!(end = strchr(p, '\n')) || !is_fact(p, end))
+			return false;
+	return parser_validate_text(b);
+}
+
+bool parser_validate_shape(const struct buf *text, unsigned cores, unsigned pus)
+{
+	struct shape *s = parser_validate_line(text) ? shape_parse(text->data, NULL) : NULL;
+	bool fits = s && s->cores == cores && s->pus == pus;
+
+	shape_free(s);
+	return fits;
+}
+
+static bool is_change(json_t *change, int *severity)
+{
+	static const char *const keys[] = { "severity", "direction", "object", "what", "from", "to", "words" };
+	const size_t n = sizeof(keys) / sizeof(keys[0]);
+	const char *name = json_string_value(json_object_get(change, keys[0]));
+
+	for (size_t i = 0; i < n; i++)
+		if (!json_is_string(json_object_get(change, keys[i])))
+			return false;
+	*severity = severity_parse(name);
+	return json_object_size(change) == n && *severity >= 0;
+}
+
+int parser_validate_changes(const struct buf *text)
+{
+	json_t *list = json_loadb(text->data, text->len, JSON_REJECT_DUPLICATES, NULL), *change;
+	int gravest = json_is_array(list) ? SEVERITY_IDENTITY : -1, severity;
+	size_t i;
+
+	json_array_foreach(list, i, change) {
+		if (!is_change(change, &severity)) {
+			gravest = -1;
+			break;
+		}
+		gravest = severity > gravest ? severity : gravest;
+	}
+	json_decref(list);
+	return gravest;
 }

@@ -5,17 +5,21 @@
 #include <errno.h>
 #include <jansson.h>
 #include <libxml/parser.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "hwxml/canon.h"
 #include "hwcmp/compare.h"
+#include "hwxml/canon.h"
 #include "shape/shape.h"
 #include "shape/strings.h"
 
@@ -34,6 +38,7 @@ const uint32_t part_max[OP_COUNT][PARTS] = {
 struct work {
 	const struct worker_request *q;
 	const char *document[2];
+	struct tree *parsed;	/* the document, by OP_PARSE */
 	struct worker_reply reply;
 	const char *part[PARTS];
 };
@@ -45,21 +50,6 @@ static void part_set(struct work *w, unsigned i, const char *data, size_t len)
 }
 
 /* --- the operations --- */
-
-/* The snapshot for slurmctld: a shape that it could not read is refused here, where the node learns why. */
-static int check_allocation(const struct strings *s, struct err *e)
-{
-	struct shape *shape = shape_parse(s->allocation, e);
-	int rc = 0;
-
-	if (!shape)
-		rc = err_within(e, "its shape");
-	else if (shape->cores != s->ncores || shape->pus != s->npus)
-		rc = err_set(e, "its shape has %u cores and %u PUs, but the document has %u and %u", shape->cores,
-			     shape->pus, s->ncores, s->npus);
-	shape_free(shape);
-	return rc;
-}
 
 /* At most FACTS_MAX occurrences of a word. */
 static int check_count(const char *text, size_t len, const char *word, const char *what, struct err *e)
@@ -76,15 +66,22 @@ static int check_count(const char *text, size_t len, const char *word, const cha
 static int op_parse(struct work *w, struct err *e)
 {
 	struct buf facts = {0};
+	struct shape *shape;
 	struct strings s;
 	struct tree *t;
 
 	/* Before parsing, so that refusing by size costs next to nothing. */
 	if (check_count(w->document[0], w->q->bytes[0], "<info", "infos", e))
 		return -1;
-	if (!(t = tree_parse(w->document[0], w->q->bytes[0], "topology.xml", e)) || strings_make(t, &s, e) ||
-	    check_allocation(&s, e))
+	if (!(t = tree_parse(w->document[0], w->q->bytes[0], "topology.xml", e)) || strings_make(t, &s, e))
 		return -1;
+	/* The snapshot for slurmctld: a shape that it could not read is refused here, where the node learns why. */
+	if (!(shape = shape_parse(s.allocation, e)))
+		return err_within(e, "its shape");
+	if (shape->cores != s.ncores || shape->pus != s.npus)
+		return err_set(e, "its shape has %u cores and %u PUs, but the document has %u and %u", shape->cores,
+			       shape->pus, s.ncores, s.npus);
+	w->parsed = t;
 	tree_facts(t, &facts);
 	if (facts.failed)
 		return err_set(e, "out of memory");
@@ -110,22 +107,12 @@ static int op_canon(struct work *w, struct err *e)
 	return 0;
 }
 
-/* In place of the changes beyond CHANGES_MAX. */
-static json_t *rest_json(const struct changes *c, size_t from, size_t n)
-{
-	char words[64];
-
-	snprintf(words, sizeof(words), "%zu more changes", n);
-	return change_to_json(&(struct change){ .severity = c->list[from].severity, .direction = CHANGE_CHANGED,
-					     .object = "machine",
-					     .what = "", .from = "", .to = "", .words = words });
-}
-
 static char *changes_json(const struct changes *c, bool drift)
 {
 	json_t *list = json_array();
 	size_t n = c->n, listed;
 	bool failed = !list;
+	char words[64];
 
 	/* Most severe first: identity is at the end. */
 	while (drift && n && c->list[n - 1].severity == SEVERITY_IDENTITY)
@@ -133,19 +120,23 @@ static char *changes_json(const struct changes *c, bool drift)
 	listed = n > CHANGES_MAX ? CHANGES_MAX : n;
 	for (size_t i = 0; i < listed; i++)
 		failed |= json_array_append_new(list, change_to_json(&c->list[i]));
+	snprintf(words, sizeof(words), "%zu more changes", n - listed);
 	if (listed < n)
-		failed |= json_array_append_new(list, rest_json(c, listed, n - listed));
+		failed |= json_array_append_new(list, change_to_json(&(struct change){
+			.severity = c->list[listed].severity, .direction = CHANGE_CHANGED,  .object = "machine",
+			.what = "", .from = "", .to = "", .words = words }));
 	return failed ? NULL : json_dumps(list, JSON_COMPACT);
 }
 
 static int op_compare(struct work *w, struct err *e)
 {
 	struct tree *from = tree_parse(w->document[0], w->q->bytes[0], "base.xml", e);
-	struct tree *to = from ? tree_parse(w->document[1], w->q->bytes[1], "topology.xml", e) : NULL;
+	struct tree *to = !from || w->parsed ? w->parsed :
+			  tree_parse(w->document[1], w->q->bytes[1], "topology.xml", e);
 	struct changes c;
 	char *json;
 
-	if (!to || compare_trees(from, to, &c, e))
+	if (!from || !to || compare_trees(from, to, &c, e))
 		return -1;
 	if (!(json = changes_json(&c, w->q->drift)))
 		return err_set(e, "out of memory");
@@ -154,15 +145,6 @@ static int op_compare(struct work *w, struct err *e)
 }
 
 static int (*const operations[OP_COUNT])(struct work *w, struct err *e) = { op_parse, op_canon, op_compare };
-
-static int check_sizes(const struct work *w, struct err *e)
-{
-	for (int i = 0; i < PARTS; i++)
-		if (w->reply.bytes[i] > part_max[w->q->op][i])
-			return err_set(e, "%u bytes of results, at most %u are allowed", w->reply.bytes[i],
-				       part_max[w->q->op][i]);
-	return 0;
-}
 
 /* --- the worker --- */
 
@@ -176,44 +158,67 @@ static void on_cpu_limit(int signal)
 	_exit(write(0, &a, sizeof(a)) == sizeof(a) && write(0, why, sizeof(why) - 1) == sizeof(why) - 1 ? 0 : 1);
 }
 
-static int documents_map(struct work *w, int fd)
+static int read_all(void *data, size_t len)
 {
-	const struct worker_request *q = w->q;
-	size_t len = q->bytes[0] + q->bytes[1];
-	char *all = len ? mmap(NULL, len, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0) : "";
+	for (char *at = data; len;) {
+		ssize_t n = read(0, at, len);
 
-	if (all == MAP_FAILED)
-		return -1;
-	w->document[0] = all;
-	w->document[1] = all + q->bytes[0];
+		if (n <= 0)
+			return -1;
+		at += n;
+		len -= n;
+	}
 	return 0;
 }
 
-/* In one write: each would wake topiaryd. */
-static int reply_write(const struct work *w)
+/* A document to compare with the one that was parsed. False at the end. */
+static bool next_request(struct work *w, struct worker_request *q)
 {
-	struct buf out = {0};
+	char *from;
 
-	buf_add(&out, &w->reply, sizeof(w->reply));
-	for (int i = 0; i < PARTS; i++)
-		buf_add(&out, w->part[i], w->reply.bytes[i]);
-	return out.failed ? -1 : file_write(0, out.data, out.len);
+	if (!w->parsed || read_all(q, sizeof(*q)) || q->op != OP_COMPARE || q->bytes[0] > CANON_MAX_BYTES ||
+	    !(from = malloc(q->bytes[0] + 1)) || read_all(from, q->bytes[0]))
+		return false;
+	w->q = q;
+	w->document[0] = from;
+	w->reply = (struct worker_reply){0};
+	return true;
 }
 
-static _Noreturn void worker_run(const struct worker_request *q, const int fds[REQUEST_FDS], const struct sandbox *s)
+static _Noreturn void worker_run(struct worker_request *q, const int fds[REQUEST_FDS], const struct sandbox *s)
 {
 	struct work w = { .q = q };
-	struct err e = {0};
+	size_t len = q->bytes[0] + q->bytes[1];
+	char *all = len ? mmap(NULL, len, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fds[REQUEST_FILE], 0) : "";
 
 	signal(SIGXCPU, on_cpu_limit);
 	prctl(PR_SET_NAME, "topiaryd-worker");
-	if (documents_map(&w, fds[REQUEST_FILE]) || sandbox_enter(s, fds[REQUEST_SOCKET]))
+	if (all == MAP_FAILED || sandbox_enter(s, fds[REQUEST_SOCKET]))
 		_exit(1);
-	if (operations[q->op](&w, &e) || check_sizes(&w, &e)) {
-		w.reply = (struct worker_reply){ .refused = 1 };
-		part_set(&w, 0, e.text, strlen(e.text));
-	}
-	_exit(reply_write(&w) ? 1 : 0);
+	w.document[0] = all;
+	w.document[1] = all + q->bytes[0];
+	do {
+		struct buf out = {0};
+		struct err e = {0};
+		int rc = operations[q->op](&w, &e);
+
+		for (int i = 0; rc == 0 && i < PARTS; i++)
+			if (w.reply.bytes[i] > part_max[q->op][i])
+				rc = err_set(&e, "%u bytes of results, at most %u are allowed", w.reply.bytes[i],
+					     part_max[q->op][i]);
+		if (rc) {
+			w.parsed = NULL;
+			w.reply = (struct worker_reply){ .refused = 1 };
+			part_set(&w, 0, e.text, strlen(e.text));
+		}
+		/* In one write: each would wake topiaryd. */
+		buf_add(&out, &w.reply, sizeof(w.reply));
+		for (int i = 0; i < PARTS; i++)
+			buf_add(&out, w.part[i], w.reply.bytes[i]);
+		if (out.failed || file_write(0, out.data, out.len))
+			_exit(1);
+	} while (next_request(&w, q));
+	_exit(0);
 }
 
 /* --- the parent of the workers --- */
@@ -265,4 +270,122 @@ _Noreturn void worker_parent(int control, const struct sandbox *s)
 		close(fds[REQUEST_FILE]);
 	}
 	_exit(0);
+}
+
+/* --- its confinement --- */
+
+#define WALL_SECONDS 5
+#define FILTER_MAX 4096	/* instructions; the kernel's BPF_MAXINSNS */
+
+struct limit {
+	int what;
+	rlim_t limit;
+};
+
+static const struct limit inherited[] = {
+#ifndef __SANITIZE_ADDRESS__	/* its shadow memory takes terabytes of address space */
+	{ RLIMIT_AS, 256u << 20 },
+#endif
+	{ RLIMIT_CORE, 0 },
+	{ RLIMIT_FSIZE, 0 },
+	{ .what = -1 },
+};
+
+/* For the worker alone: the parent forks and receives descriptors. */
+static const struct limit own[] = {
+	{ RLIMIT_NPROC, 0 },
+	{ RLIMIT_NOFILE, 0 },
+	{ .what = -1 },
+};
+
+static const struct {
+	int call;
+	uint32_t action;
+} rules[] = {
+	{ SCMP_SYS(read), SCMP_ACT_ALLOW },
+	{ SCMP_SYS(write), SCMP_ACT_ALLOW },
+	{ SCMP_SYS(brk), SCMP_ACT_ALLOW },
+	{ SCMP_SYS(munmap), SCMP_ACT_ALLOW },
+	{ SCMP_SYS(mremap), SCMP_ACT_ALLOW },
+	{ SCMP_SYS(madvise), SCMP_ACT_ALLOW },
+	{ SCMP_SYS(futex), SCMP_ACT_ALLOW },
+	{ SCMP_SYS(getrandom), SCMP_ACT_ALLOW },
+	{ SCMP_SYS(clock_gettime), SCMP_ACT_ALLOW },
+	{ SCMP_SYS(sysinfo), SCMP_ACT_ALLOW },	/* qsort(3) reads the size of memory */
+	{ SCMP_SYS(exit_group), SCMP_ACT_ALLOW },
+	/* libc may load a module for a document's encoding: refuse the document instead of killing the worker. */
+	{ SCMP_SYS(openat), SCMP_ACT_ERRNO(EACCES) },
+	{ SCMP_SYS(newfstatat), SCMP_ACT_ERRNO(EACCES) },
+};
+
+static int filter_rules(scmp_filter_ctx ctx)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < sizeof(rules) / sizeof(rules[0]) && rc == 0; i++)
+		rc = seccomp_rule_add(ctx, rules[i].action, rules[i].call, 0);
+	/* Anonymous mappings only. */
+	return rc ? rc : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+					  SCMP_A4(SCMP_CMP_MASKED_EQ, 0xffffffff, 0xffffffff));
+}
+
+/* libseccomp exports to files only. */
+static int filter_export(scmp_filter_ctx ctx, struct sock_fprog *out)
+{
+	struct sock_filter space[FILTER_MAX];
+	int fd = memfd_create("filter", MFD_CLOEXEC);
+	ssize_t n = -1;
+
+	if (fd >= 0 && seccomp_export_bpf(ctx, fd) == 0)
+		n = pread(fd, space, sizeof(space), 0);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0 || !(out->filter = malloc(n)))
+		return -1;
+	memcpy(out->filter, space, n);
+	out->len = n / sizeof(space[0]);
+	return 0;
+}
+
+int sandbox_make(struct sandbox *s, struct err *e)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	int rc = ctx && filter_rules(ctx) == 0 ? filter_export(ctx, &s->filter) : -1;
+
+	seccomp_release(ctx);
+	return rc ? err_set(e, "cannot create the system call filter: %s", strerror(errno)) : 0;
+}
+
+void sandbox_free(struct sandbox *s)
+{
+	free(s->filter.filter);
+	*s = (struct sandbox){0};
+}
+
+static int set_limits(const struct limit *l)
+{
+	for (; l->what >= 0; l++)
+		if (setrlimit(l->what, &(struct rlimit){ l->limit, l->limit }))
+			return -1;
+	return 0;
+}
+
+int sandbox_prepare(void)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+		return -1;
+	return set_limits(inherited);
+}
+
+int sandbox_enter(const struct sandbox *s, int fd)
+{
+	if (dup2(fd, 0) < 0 || close_range(1, ~0u, 0))
+		return -1;
+	/* The default action of SIGALRM kills; the filter allows neither alarm nor sigaction. */
+	signal(SIGALRM, SIG_DFL);
+	alarm(WALL_SECONDS);
+	/* SIGXCPU at the soft limit, SIGKILL at the hard one. */
+	if (setrlimit(RLIMIT_CPU, &(struct rlimit){ SANDBOX_CPU_SECONDS, SANDBOX_CPU_SECONDS + 1 }))
+		return -1;
+	return set_limits(own) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &s->filter) ? -1 : 0;
 }

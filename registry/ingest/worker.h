@@ -38,6 +38,8 @@ enum worker_op { OP_PARSE, OP_CANON, OP_COMPARE, OP_COUNT };
 
 /*
  * One message with two descriptors: the socket for the reply, and a sealed file with the documents one after the other.
+ * Once it has parsed a document, the worker waits for others to be compared with it: OP_COMPARE on its socket, then the
+ * first document. It ends when the socket is closed, or by its limits.
  */
 struct worker_request {
 	enum worker_op op;

@@ -38,12 +38,10 @@ struct bases *bases_new(unsigned max_cached)
 {
 	struct bases *b = calloc(1, sizeof(*b));
 
-	if (b && !(b->cache = base_cache_new(max_cached))) {
+	if (!b || !(b->cache = base_cache_new(max_cached))) {
 		free(b);
 		return NULL;
 	}
-	if (!b)
-		return NULL;
 	b->max_cached = max_cached;
 	pthread_mutex_init(&b->lock, NULL);
 	return b;
@@ -447,20 +445,6 @@ static int insert_fields(struct db *db, const char *id, const struct cached_base
 	return rc;
 }
 
-static int insert_layout(struct db *db, const char *base, const struct cached_base *cached,
-			 const struct field_layout *wider,
-			 struct err *e)
-{
-	char id[DB_KEY];
-	int rc = db_query_key(db, id, e, "INSERT INTO layout (base, kind, shape) SELECT id, 'fields', shape FROM base"
-					 " WHERE id = $1"
-			" RETURNING id", 1, &DB_TEXT(base));
-
-	if (rc == 0)
-		err_set(e, "base %s does not exist any more", base);
-	return rc == 1 ? insert_fields(db, id, cached, wider, e) : -1;
-}
-
 /* Locks the base's row, so that layouts of one base are stored one after another. 0, 1 when it is deleted, -1. */
 static int store_layout(struct db *db, const char *base, const struct cached_base *cached,
 			const struct field_layout *wider,
@@ -468,19 +452,22 @@ static int store_layout(struct db *db, const char *base, const struct cached_bas
 {
 	const struct base_metadata *meta = cached->metadata;
 	struct layout_key latest;
-	char held[DB_KEY];
+	char id[DB_KEY];
 	int rc = db_execute(db, e, "BEGIN", 0, NULL);
 
 	if (rc == 0)
-		rc = db_query_key(db, held, e, "SELECT id FROM base WHERE id = $1 AND sha256 = decode($2, 'hex') FOR"
+		rc = db_query_key(db, id, e, "SELECT id FROM base WHERE id = $1 AND sha256 = decode($2, 'hex') FOR"
 					       " UPDATE", 2,
 			    (struct db_value[]){ DB_TEXT(base), DB_TEXT(meta->sha256) });
 	if (rc == 1)
 		rc = layout_key_query(db, &latest, e, "SELECT id, mark FROM layout WHERE base = $1 AND kind <> 'patch'"
 				  " ORDER BY id DESC LIMIT 1", 1, &DB_TEXT(base));
-	if (rc == 1 && !strcmp(latest.id, meta->layout.id) && !strcmp(latest.mark, meta->layout.mark) &&
-	    insert_layout(db, base, cached, wider, e))
-		rc = -1;
+	if (rc == 1 && !strcmp(latest.id, meta->layout.id) && !strcmp(latest.mark, meta->layout.mark)) {
+		rc = db_query_key(db, id, e, "INSERT INTO layout (base, kind, shape) SELECT id, 'fields', shape"
+				  " FROM base WHERE id = $1 RETURNING id", 1, &DB_TEXT(base));
+		if (rc == 1 && insert_fields(db, id, cached, wider, e))
+			rc = -1;
+	}
 	if (rc == 1 && db_execute(db, e, "COMMIT", 0, NULL) == 0)
 		return 0;
 	db_execute(db, NULL, "ROLLBACK", 0, NULL);

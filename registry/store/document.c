@@ -59,14 +59,11 @@ static _Atomic uint64_t *slot_for(struct verified_cache *v, uint64_t key)
 	return &set[key / SETS % WAYS];
 }
 
-static void add_key(struct verified_cache *v, uint64_t key)
-{
-	*slot_for(v, key) = key;
-}
-
 void verified_cache_add(struct verified_cache *v, const struct document_row *row)
 {
-	add_key(v, key_of(row));
+	uint64_t key = key_of(row);
+
+	*slot_for(v, key) = key;
 }
 
 int document_rebuild(struct bases *b, struct db *db, const struct document_row *row, struct buf *out, struct err *e)
@@ -92,7 +89,7 @@ int document_verify(struct verified_cache *v, struct bases *b, struct db *db, co
 		return 0;
 	if (document_rebuild(b, db, row, NULL, e))
 		return -1;
-	add_key(v, key);
+	*slot_for(v, key) = key;
 	return 0;
 }
 
@@ -106,26 +103,13 @@ enum { LAYOUT, DIFF, SHA256, XML_BYTES };
 	" SELECT since, layout, diff, sha256, xml_bytes FROM past WHERE node = $1) every WHERE since <=" \
 	" $2::timestamptz ORDER BY since DESC LIMIT 1"
 
-static int decode_row(struct bases *b, struct db *db, const PGresult *r, struct buf *out, struct err *e)
-{
-	struct document_row row = { .sha256 = PQgetvalue(r, 0, SHA256),
-				    .xml_bytes = strtoul(PQgetvalue(r, 0, XML_BYTES), NULL, 10) };
-	int rc;
-
-	snprintf(row.layout.id, sizeof(row.layout.id), "%s", PQgetvalue(r, 0, LAYOUT));
-	if (db_bytes(r, 0, DIFF, &row.diff))
-		return err_set(e, "out of memory");
-	rc = document_rebuild(b, db, &row, out, e);
-	buf_free(&row.diff);
-	return rc;
-}
-
 enum document_result document_load(struct bases *b, struct db *db, const char *node, const char *when, struct buf *out,
 				   char sha256[HASH_HEX], struct err *e)
 {
 	PGresult *r = db_query_prepared(db, e, when ? THEN : NOW, when ? 2 : 1,
 					(struct db_value[]){ DB_TEXT(node), DB_TEXT(when) });
 	enum document_result rc = DOCUMENT_OK;
+	struct document_row row = {0};
 
 	if (!r) {
 		if (strncmp(db_state(db), "22", 2))
@@ -136,11 +120,18 @@ enum document_result document_load(struct bases *b, struct db *db, const char *n
 	if (!PQntuples(r)) {
 		err_set(e, "%s: %s", node, when ? "no topology stored at that time" : "not in the registry");
 		rc = DOCUMENT_ABSENT;
-	} else if (decode_row(b, db, r, out, e)) {
-		err_within(e, "%s", node);
-		rc = DOCUMENT_FAILED;
-	} else if (sha256) {
-		memcpy(sha256, PQgetvalue(r, 0, SHA256), HASH_HEX);
+	} else {
+		row.sha256 = PQgetvalue(r, 0, SHA256);
+		row.xml_bytes = strtoul(PQgetvalue(r, 0, XML_BYTES), NULL, 10);
+		snprintf(row.layout.id, sizeof(row.layout.id), "%s", PQgetvalue(r, 0, LAYOUT));
+		if (db_bytes(r, 0, DIFF, &row.diff) ? err_set(e, "out of memory") :
+						      document_rebuild(b, db, &row, out, e)) {
+			err_within(e, "%s", node);
+			rc = DOCUMENT_FAILED;
+		} else if (sha256) {
+			memcpy(sha256, row.sha256, HASH_HEX);
+		}
+		buf_free(&row.diff);
 	}
 	PQclear(r);
 	return rc;

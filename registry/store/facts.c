@@ -6,60 +6,66 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE, OBJECT, NAME, VALUE, FACT_COLUMNS };
-
 /* --- in the database --- */
 
-/* Split text, "a\tb\tc\td\n"..., into the columns. -1 when a line does not have four parts. */
-static int split_columns(char *text, struct buf column[FACT_COLUMNS])
+int facts_add(struct facts *f, const char *key, const char *text, struct err *e)
 {
-	for (char *line, *rest = text; (line = strsep(&rest, "\n")) && *line;)
-		for (int c = 0; c < FACT_COLUMNS; c++) {
+	char *copy = strdup(text);
+	int rc = copy ? 0 : err_set(e, "out of memory");
+
+	for (int c = 0; !f->n && c < FACT_COLUMNS; c++)
+		db_array(&f->column[c]);
+	for (char *line, *rest = copy; rc == 0 && (line = strsep(&rest, "\n")) && *line; f->n++) {
+		db_array_text(&f->column[FACT_KEY], key);
+		for (int c = FACT_LINE; c < FACT_COLUMNS; c++) {
 			char *part = strsep(&line, c + 1 < FACT_COLUMNS ? "\t" : "");
 
-			if (!part)
-				return -1;
-			db_array_text(&column[c], part);
+			if (part)
+				db_array_text(&f->column[c], part);
+			else
+				rc = err_set(e, "invalid facts: a line does not have four parts");
 		}
-	return 0;
-}
-
-int facts_insert(struct db *db, const char *sql, const char *key, const char *facts, struct err *e)
-{
-	struct buf column[FACT_COLUMNS] = {0};
-	char *copy = strdup(facts);
-	bool failed = !copy;
-	int rc;
-
-	for (int c = 0; c < FACT_COLUMNS; c++)
-		db_array(&column[c]);
-	rc = copy && split_columns(copy, column) ? err_set(e, "invalid facts: a line does not have four parts") : 0;
-	for (int c = 0; c < FACT_COLUMNS; c++) {
-		db_array_end(&column[c]);
-		failed |= column[c].failed;
 	}
-	if (rc == 0)
-		rc = failed ? err_set(e, "out of memory") :
-			db_execute(db, e, sql, FACT_COLUMNS + 1,
-				   (struct db_value[]){ DB_TEXT(key), DB_TEXT(column[LINE].data),
-			      DB_TEXT(column[OBJECT].data), DB_TEXT(column[NAME].data), DB_TEXT(column[VALUE].data) });
-	for (int c = 0; c < FACT_COLUMNS; c++)
-		buf_free(&column[c]);
 	free(copy);
 	return rc;
 }
 
+int facts_insert(struct db *db, struct facts *f, const char *sql, struct err *e)
+{
+	struct db_value v[FACT_COLUMNS];
+	bool failed = false;
+	PGresult *r = NULL;
+
+	for (int c = 0; f->n && c < FACT_COLUMNS; c++) {
+		db_array_end(&f->column[c]);
+		failed |= f->column[c].failed;
+		v[c] = DB_TEXT(f->column[c].data);
+	}
+	if (failed)
+		err_set(e, "out of memory");
+	else if (f->n)
+		r = db_query_prepared(db, e, sql, FACT_COLUMNS, v);
+	PQclear(r);
+	return f->n && !r ? -1 : 0;
+}
+
+void facts_free(struct facts *f)
+{
+	for (int c = 0; c < FACT_COLUMNS; c++)
+		buf_free(&f->column[c]);
+}
+
 int facts_load(struct db *db, const char *base, struct buf *out, struct err *e)
 {
-	PGresult *r = db_query(db, e, "SELECT line, object, name, value FROM fact WHERE base = $1 ORDER BY line", 1,
-			       &DB_TEXT(base));
+	PGresult *r = db_query(db, e, "SELECT base, line, object, name, value FROM fact WHERE base = $1 ORDER BY line",
+			       1, &DB_TEXT(base));
 
 	if (!r)
 		return -1;
 	buf_puts(out, "");
 	for (int i = 0; i < PQntuples(r); i++)
-		buf_printf(out, "%s\t%s\t%s\t%s\n", PQgetvalue(r, i, LINE), PQgetvalue(r, i, OBJECT),
-			   PQgetvalue(r, i, NAME), PQgetvalue(r, i, VALUE));
+		buf_printf(out, "%s\t%s\t%s\t%s\n", PQgetvalue(r, i, FACT_LINE), PQgetvalue(r, i, FACT_OBJECT),
+			   PQgetvalue(r, i, FACT_NAME), PQgetvalue(r, i, FACT_VALUE));
 	PQclear(r);
 	return out->failed ? err_set(e, "out of memory") : 0;
 }

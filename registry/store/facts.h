@@ -7,12 +7,19 @@
 
 /* Facts of a document: lines as tree_facts (hwxml/tree.h) writes them. Called by bases.c and ingest. */
 
-/*
- * Insert them, one row a line. sql is a constant: "INSERT INTO ... (KEY, line, object, name, value) SELECT $1::TYPE, *
- * " FACTS_ROWS. 0 or -1.
- */
-#define FACTS_ROWS "FROM unnest($2::int[], $3::text[], $4::text[], $5::text[]) ON CONFLICT DO NOTHING"
-int facts_insert(struct db *db, const char *sql, const char *key, const char *facts, struct err *e);
+/* Rows to insert, of one document or several: the key, of a base or a node, and the parts of a line. {0} is empty. */
+enum { FACT_KEY, FACT_LINE, FACT_OBJECT, FACT_NAME, FACT_VALUE, FACT_COLUMNS };
+struct facts {
+	struct buf column[FACT_COLUMNS];
+	size_t n;
+};
+
+/* Each 0 or -1. Insert with one of these statements; free with facts_free in every case. */
+#define FACTS_OF(table, key, type) "INSERT INTO " table " (" key ", line, object, name, value) SELECT * FROM" \
+	" unnest($1::" type "[], $2::int[], $3::text[], $4::text[], $5::text[]) ON CONFLICT DO NOTHING"
+int facts_add(struct facts *f, const char *key, const char *text, struct err *e);
+int facts_insert(struct db *db, struct facts *f, const char *sql, struct err *e);
+void facts_free(struct facts *f);
 
 /* The facts of a base, as inserted. Appended to out. 0 or -1. */
 int facts_load(struct db *db, const char *base, struct buf *out, struct err *e);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "ingest/base_insert.h"
+#include "ingest/encode.h"
 #include "store/json_rows.h"
 #include "store/document.h"
 #include "shape/inventory.h"
@@ -54,7 +54,7 @@ static int read_shape(struct fsck *f, const char *node, const struct buf *xml, c
 		      struct err *e)
 {
 	struct parsed parsed;
-	enum parser_result rc = parser_read(f->parser, node, xml, &parsed, e);
+	enum parser_result rc = parser_read(f->parser, node, xml, &parsed, NULL, e);
 
 	if (rc != PARSER_OK)
 		return rc == PARSER_REFUSED ? 1 : -1;
@@ -93,7 +93,7 @@ static bool restore_base(struct fsck *f, int base)
 
 	if (!cached)
 		return false;
-	if ((rc = base_restore(f->db, &(struct buf){ .data = cached->text, .len = cached->len }, NULL)) == 1)
+	if ((rc = encode_restore_base(f->db, &(struct buf){ .data = cached->text, .len = cached->len }, NULL)) == 1)
 		log_warning("base %d: the stored document was damaged and was restored from memory", base);
 	bases_release(f->bases, cached);
 	return rc == 1;

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "ingest/drift.h"
 #include "reencode.h"
-#include "ingest/base_insert.h"
+#include "ingest/encode.h"
 
 #define ENOUGH 4		/* nodes that are worth a base: each patch costs as many rows of facts */
 #define ENOUGH_PART 4		/* or a quarter of their class, when they are two or three */
@@ -74,7 +74,7 @@ static int from_patch(struct reencoding *m, const struct reencode_document *h, s
 static int group_insert(const struct patches *t, const struct group *g, const struct cached_base *first,
 			const struct parsed *parsed, const char *drift, struct err *e)
 {
-	struct base_insertion n = { .class = t->class, .shape = t->shape, .node = g->node, .drift = drift,
+	struct encode_insertion n = { .class = t->class, .shape = t->shape, .node = g->node, .drift = drift,
 			      .xml = &(struct buf){ .data = first->text, .len = first->len }, .parsed = parsed };
 	struct upkeep_run *p = t->pass;
 	const struct cached_base *cached;
@@ -83,7 +83,7 @@ static int group_insert(const struct patches *t, const struct group *g, const st
 	int rc = db_execute(p->db, e, "BEGIN", 0, NULL);
 
 	if (rc == 0)
-		rc = base_insert(p->db, &n, base, &layout, e);
+		rc = encode_insert_base(p->db, &n, base, &layout, e);
 	if (rc == 0)
 		rc = db_execute(p->db, e, "COMMIT", 0, NULL);
 	if (rc) {
@@ -110,7 +110,7 @@ static int group_to_base(const struct patches *t, const struct group *g, struct 
 	struct drift drift = {0};
 	int rc = -1;
 
-	if (parser_read(p->parser, g->node, &xml, &parsed, e) == PARSER_OK &&
+	if (parser_read(p->parser, g->node, &xml, &parsed, NULL, e) == PARSER_OK &&
 	    (rc = drift_from_base(&with, t->baseline, g->node, &xml, &drift, e)) == 0)
 		rc = group_insert(t, g, first, &parsed, drift.json, e);
 	drift_free(&drift);

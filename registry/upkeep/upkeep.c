@@ -29,7 +29,8 @@
 #define PATCHES_WAIT 2		/* seconds in which further patches are collected */
 #define PATCHES_INTERVAL 30		/* seconds between runs requested by patches */
 
-enum occasion { ON_INTERVAL = 1, ON_DRIFT = 2, ON_ACCEPT = 4, ON_START = 8, ON_COSTS = 16 };
+/* ON_INTERVAL: also a run that many patches have brought forward; ON_CHECK: not that one. */
+enum occasion { ON_INTERVAL = 1, ON_DRIFT = 2, ON_ACCEPT = 4, ON_START = 8, ON_COSTS = 16, ON_CHECK = 32 };
 
 static int delete_history(struct upkeep_run *p, struct err *e);
 
@@ -101,7 +102,7 @@ static const struct step {
 	{ "matching adapters of the fabric with nodes", ON_INTERVAL, match_fabric },
 	{ "comparing hardware of different names", ON_INTERVAL, compare_hardware },
 	{ "deleting old history", ON_INTERVAL, delete_history },
-	{ "checking stored documents", ON_INTERVAL, fsck_run },
+	{ "checking stored documents", ON_CHECK, fsck_run },
 	{ "deleting unused bases", ON_INTERVAL, rebase_delete_unused },
 	{ "vacuuming tables", ON_INTERVAL | ON_ACCEPT, vacuum_run },
 };
@@ -112,6 +113,7 @@ struct upkeep {
 	struct upkeep_pacing pace;	/* its lock also guards the next four members */
 	unsigned wanted, patched;
 	double next_full, last_full;	/* when the next full run is due, and when the last was */
+	double next_interval;		/* when UpkeepInterval is over */
 	const struct settings *settings;
 	struct db_pool *pool;
 	struct bases *bases;
@@ -220,7 +222,7 @@ static unsigned run_steps(struct upkeep *u, struct upkeep_run *p, unsigned wante
 		rc = steps[i].run(p, &e);
 		report_error(u->complaint[i], steps[i].what, rc, &e);
 		if (rc == 0 && p->unfinished)
-			again |= steps[i].when & ~ON_INTERVAL;
+			again |= steps[i].when & ~(ON_INTERVAL | ON_CHECK);
 	}
 	return again;
 }
@@ -232,7 +234,7 @@ static unsigned run_upkeep(struct upkeep *u, unsigned wanted)
 				.parser = u->parser, .publisher = u->publisher,
 			  .pace = &u->pace, .full = wanted & ON_INTERVAL };
 	int rc = p.db ? rebase_refresh(&p, &e) : -1, locked = 0;
-	unsigned again = wanted & ~ON_INTERVAL;
+	unsigned again = wanted & ~(ON_INTERVAL | ON_CHECK);
 
 	if (rc == 0 && (locked = try_lock(p.db, &e)) < 0)
 		rc = -1;
@@ -245,14 +247,6 @@ static unsigned run_upkeep(struct upkeep *u, unsigned wanted)
 	return again;
 }
 
-/* The lock is held. */
-static void begin_full(struct upkeep *u)
-{
-	u->last_full = clock_now();
-	u->next_full = u->last_full + u->settings->upkeep_interval;
-	u->patched = 0;
-}
-
 /* Sleep until there is work: which; 0 when topiaryd stops. */
 static unsigned wait_due(struct upkeep *u, bool again)
 {
@@ -263,8 +257,15 @@ static unsigned wait_due(struct upkeep *u, bool again)
 	while (!u->pace.stop && !(wanted = u->wanted | (clock_now() >= u->next_full ? ON_INTERVAL : 0) |
 				  (clock_now() >= soon ? ON_DRIFT | ON_ACCEPT : 0)))
 		clock_wait(&u->pace.wake, &u->pace.lock, soon < u->next_full ? soon : u->next_full);
-	if (wanted & ON_INTERVAL)
-		begin_full(u);
+	if (wanted & ON_INTERVAL) {
+		u->last_full = clock_now();
+		u->next_full = u->last_full + u->settings->upkeep_interval;
+		u->patched = 0;
+		if (u->last_full >= u->next_interval) {
+			u->next_interval = u->next_full;
+			wanted |= ON_CHECK;
+		}
+	}
 	u->wanted = 0;
 	if (u->pace.stop)
 		wanted = 0;
@@ -346,7 +347,7 @@ struct upkeep *upkeep_start(const struct settings *s, struct db_pool *pool, stru
 	u->bases = b;
 	u->parser = p;
 	u->publisher = publisher;
-	u->next_full = clock_now() + s->upkeep_interval;
+	u->next_full = u->next_interval = clock_now() + s->upkeep_interval;
 	u->last_full = clock_now() - PATCHES_INTERVAL;
 	pacing_init(&u->pace);
 	if (pthread_create(&u->thread, NULL, upkeep_thread, u)) {

@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "../../registry/ingest/validate.h"
 #include "../../registry/ingest/parser.h"
 #include "../../registry/ingest/worker.h"
 #include "table.h"
@@ -67,7 +66,7 @@ static struct buf repeated(const char *text, unsigned n)
 static enum parser_result read_it(const struct buf *doc, struct parsed *out, struct err *e)
 {
 	*out = (struct parsed){0};
-	return parser_read(parser, "alpha", doc, out, e);
+	return parser_read(parser, "alpha", doc, out, NULL, e);
 }
 
 static void is_served(void)
@@ -147,13 +146,25 @@ TEST(returns_changes)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		FREED(buf_free) struct buf from = document("Package:2 [NUMANode(memory=1073741824)] Core:4 PU:2");
 		FREED(buf_free) struct buf to = changed(&from, rows[i].from, rows[i].to, strlen(rows[i].to));
-		int severity = -1;
-		OWNED(free) char *json;
+		FREED(parsed_free) struct parsed d;
+		int kept = -1;
 
-		if (parser_compare(parser, "alpha", &from, &to, rows[i].drift, &json, &severity, &err) != PARSER_OK)
-			fail_msg("%s: %s", rows[i].to, err.text);
-		assert_int_equal(severity, rows[i].severity);
-		assert_int_equal(!strcmp(json, "[]"), rows[i].empty);
+		/* By a new worker, by the one that parsed the document, and by a new one when that one has ended. */
+		assert_int_equal(parser_read(parser, "alpha", &to, &d, &kept, &err), PARSER_OK);
+		assert_true(kept >= 0);
+		for (int by = 0; by < 3; by++) {
+			OWNED(free) char *json;
+			int severity = -1;
+
+			if (by == 2)
+				shutdown(kept, SHUT_RDWR);
+			if (parser_compare(parser, "alpha", &from, &to, rows[i].drift, by ? &kept : NULL, &json,
+					   &severity, &err) != PARSER_OK)
+				fail_msg("%s: %s", rows[i].to, err.text);
+			assert_int_equal(severity, rows[i].severity);
+			assert_int_equal(!strcmp(json, "[]"), rows[i].empty);
+			assert_int_equal(kept >= 0, by < 2);
+		}
 	}
 }
 
@@ -163,9 +174,9 @@ TEST(names_the_document_that_cannot_be_compared)
 	char *json = NULL;
 	int severity = -1;
 
-	assert_int_equal(parser_compare(parser, "alpha", &good, &bad, 0, &json, &severity, &err), PARSER_REFUSED);
+	assert_int_equal(parser_compare(parser, "alpha", &good, &bad, 0, NULL, &json, &severity, &err), PARSER_REFUSED);
 	assert_non_null(strstr(err.text, "alpha: topology.xml:1: "));
-	assert_int_equal(parser_compare(parser, "alpha", &bad, &good, 0, &json, &severity, &err), PARSER_REFUSED);
+	assert_int_equal(parser_compare(parser, "alpha", &bad, &good, 0, NULL, &json, &severity, &err), PARSER_REFUSED);
 	assert_non_null(strstr(err.text, "alpha: base.xml:1: "));
 	assert_null(json);
 	assert_int_equal(severity, -1);
@@ -325,7 +336,7 @@ static void *ask(void *arg)
 	for (unsigned i = 0; i < a->n && a->result == PARSER_OK; i++) {
 		FREED(parsed_free) struct parsed d = {0};
 
-		a->result = parser_read(parser, "alpha", a->doc, &d, &a->e);
+		a->result = parser_read(parser, "alpha", a->doc, &d, NULL, &a->e);
 	}
 	return NULL;
 }
@@ -481,8 +492,8 @@ TEST(validates_texts)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		FREED(buf_free) struct buf b = said(rows[i].text, rows[i].len);
 
-		if (validate_text(&b) != rows[i].is_text || validate_line(&b) != rows[i].is_line ||
-		    validate_facts(&b) != rows[i].is_facts)
+		if (parser_validate_text(&b) != rows[i].is_text || parser_validate_line(&b) != rows[i].is_line ||
+		    parser_validate_facts(&b) != rows[i].is_facts)
 			fail_msg("row %zu: %s", i, rows[i].text);
 	}
 }
@@ -506,7 +517,7 @@ TEST(validates_shapes)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		FREED(buf_free) struct buf b = said(rows[i].text, strlen(rows[i].text));
 
-		if (validate_shape(&b, rows[i].cores, rows[i].pus) != rows[i].is)
+		if (parser_validate_shape(&b, rows[i].cores, rows[i].pus) != rows[i].is)
 			fail_msg("row %zu: %s", i, rows[i].text);
 	}
 }
@@ -538,7 +549,7 @@ TEST(validates_lists_of_changes)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		FREED(buf_free) struct buf b = said(rows[i].text, strlen(rows[i].text));
 
-		if (validate_changes(&b) != rows[i].gravest)
+		if (parser_validate_changes(&b) != rows[i].gravest)
 			fail_msg("row %zu: %s", i, rows[i].text);
 	}
 }
