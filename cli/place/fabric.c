@@ -188,7 +188,7 @@ static int fabric_export(const struct fabric_wish *w, struct buf *out, struct er
 /* --- of the registry --- */
 
 #define PATH "/v1/fabric"
-#define CLAIM "fabric"	/* the subject of the signature instead of a node: registry/http/fabric_serve.h */
+#define CLAIM "fabric"	/* the subject of the signature instead of a node: registry/http/handlers.h */
 
 static struct fabric *fabric_fetch(const struct cmd *c, const char *when, struct err *e)
 {

@@ -7,7 +7,7 @@
 #include "delta/pack.h"
 
 /*
- * An LRU cache of bases with the latest field layout of each, which topiaryd (store/bases.c, upkeep/rebase_patches.c)
+ * An LRU cache of bases with the latest field layout of each, which topiaryd (store/bases.c, upkeep/rebase.c)
  * and `topiary pack` compare a document with before anything else. Holds at most `max` bases. The keys are the caller's
  * (the registry's are those of its rows). Thread-safe: what base_cache_acquire and base_cache_match return stays valid,
  * also when the cache drops it, until base_cache_release.

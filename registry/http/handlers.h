@@ -19,7 +19,7 @@ void export_boot(struct call *c);
 void export_topology(struct call *c);
 
 /*
- * --- accept.c: POST /v1/nodes/NODE/accept: accept the node's present topology as a baseline ---
+ * --- admin.c: POST /v1/nodes/NODE/accept: accept the node's present topology as a baseline ---
  *
  * It becomes the baseline of a new class, and the node no longer drifts. Nodes of its former class with the same drift,
  * which differ from it in identity alone, follow soon (upkeep_steps.h), so a change of the whole cluster is accepted
@@ -30,7 +30,7 @@ int accept_admit(struct call *c);
 void accept_node(struct call *c);
 
 /*
- * --- accept.c, too: POST /v1/nodes/NODE/forget: remove a decommissioned node with all that is stored of it ---
+ * --- admin.c, too: POST /v1/nodes/NODE/forget: remove a decommissioned node with all that is stored of it ---
  *
  * Bases and classes that nothing else uses are deleted by upkeep. A node that exports again is a new one. Signed by an
  * administrator (admin_check) for CLAIM_FORGET with the hash of its current document.
@@ -39,7 +39,7 @@ int forget_admit(struct call *c);
 void forget_node(struct call *c);
 
 /*
- * --- fsck_serve.c: POST /v1/fsck and /v1/fsck/repair: check a batch of stored documents (fsck.h) ---
+ * --- admin.c: POST /v1/fsck and /v1/fsck/repair: check a batch of stored documents (fsck.h) ---
  *
  * From ?after=, which is `next` of the previous reply. Signed by an administrator (admin_check) with FSCK_CLAIM or
  * FSCK_REPAIR_CLAIM in place of a node and the hash of the text of `after`.
@@ -51,7 +51,7 @@ int fsck_repair_admit(struct call *c);
 void fsck_post(struct call *c);
 
 /*
- * --- costs_serve.c: PUT /v1/nodes/NODE/costs: what `topiary bench node --json` printed on the node ---
+ * --- imports.c: PUT /v1/nodes/NODE/costs: what `topiary bench node --json` printed on the node ---
  *
  * A false measurement marks nodes as slow and misplaces ranks, so that it is accepted as an export is, from root of the
  * node itself, or from an administrator (admin_check).
@@ -61,11 +61,11 @@ int costs_admit(struct call *c);
 int costs_admit_peer(struct call *c);
 void costs_put(struct call *c);
 
-/* CostsFile; the values of one node are in view_reads.c. */
+/* CostsFile; the values of one node are in reads.c. */
 void costs_read(struct call *c);
 
 /*
- * --- fabric_serve.c: PUT /v1/fabric: import the present fabric (fabric/read/json.h), and GET, open to all ---
+ * --- imports.c: PUT /v1/fabric: import the present fabric (fabric/read/json.h), and GET, open to all ---
  *
  * Stored as a new version when it differs from the last. Signed by an administrator (admin_check) with FABRIC_CLAIM in
  * place of a node.
@@ -77,12 +77,12 @@ void read_fabric(struct call *c);
 void read_fabric_levels(struct call *c);
 void read_fabric_history(struct call *c);
 
-/* --- document_reads.c: GET of whole documents: a node's present or former topology, its history with changes --- */
+/* --- reads.c: GET of whole documents: a node's present or former topology, its history with changes --- */
 
 void read_topology(struct call *c);
 void read_history(struct call *c);
 
-/* --- view_reads.c: GET of nodes, facts, drift, shapes and classes from PostgreSQL's views (sql/0002_views.sql) --- */
+/* --- reads.c: GET of nodes, facts, drift, shapes and classes from PostgreSQL's views (sql/0002_views.sql) --- */
 
 void read_nodes(struct call *c);
 void read_node(struct call *c);
@@ -96,12 +96,10 @@ void read_classes(struct call *c);
 void read_snapshot(struct call *c);
 
 /* {FIRST"name":[rows],"truncated":false}; first: members before it, each followed by a comma. */
-struct db_value;
-struct json_column;
-void reply_rows(struct call *c, const char *first, const char *name, const struct json_column *columns, const char *sql,
-		unsigned n, const struct db_value *values);
+void reply_rows(struct call *c, const char *first, const char *name, const char *sql, unsigned n,
+		const struct db_value *values);
 
-/* --- access.c, query.c: who may do or read what, and the parameters of a request --- */
+/* --- access.c, route.c: who may do or read what, and the parameters of a request --- */
 
 /*
  * Admit an administrator's request: signed for the route's purpose by one of Admins or the user who runs topiaryd,

@@ -5,7 +5,10 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <microhttpd.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,14 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "server_parts.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "deadline.h"
+#include "handlers.h"
 #include "metrics.h"
 #include "peer.h"
-#include "handlers.h"
+#include "server_parts.h"
 #include "workers.h"
 
 /* beyond CONNECTIONS (deadline.h): health checks are answered, other requests get 503 */
@@ -42,7 +45,7 @@
 #define REQUEST_SECONDS 30
 #define PEM_MAX (1u << 20)
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"	/* gnutls_priority_init(3) */
-#define REPLY_MEMORY (256u << 20)	/* of replies being sent: twice the longest list (view_reads.c) */
+#define REPLY_MEMORY (256u << 20)	/* of replies being sent: twice the longest list (reads.c) */
 #define REPLY_BYTES_PER_SECOND (256u << 10)	/* minimum rate of a client, beside REQUEST_SECONDS */
 
 struct server {
@@ -566,6 +569,50 @@ static struct MHD_Daemon *listen_mhd(struct server *s)
 		MHD_OPTION_THREAD_POOL_SIZE, tls && cpus > 1 ? cpus < TLS_THREADS ? (unsigned) cpus : TLS_THREADS : 0,
 		MHD_OPTION_END);
 }
+
+/* --- the address to listen on --- */
+
+static bool listen_is_loopback(int fd)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	} own;
+	socklen_t len = sizeof(own);
+
+	if (getsockname(fd, &own.any, &len))
+		return false;
+	if (own.any.sa_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&own.in6.sin6_addr);
+	return own.any.sa_family == AF_INET && ntohl(own.in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+/* A non-blocking socket bound to ADDRESS:PORT ([ADDRESS]:PORT for IPv6), on which listen(2) waits. -1 with an error. */
+static int listen_bind(const char *address, struct err *e)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *found;
+	const char *port;
+	char host[256];
+	int fd, rc;
+
+	if (settings_address(address, host, &port))
+		return err_set(e, "Listen=%s: not ADDRESS:PORT", address);
+	if ((rc = getaddrinfo(host, port, &hints, &found)))
+		return err_set(e, "Listen=%s: %s", address, gai_strerror(rc));
+	fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) ||
+	    bind(fd, found->ai_addr, found->ai_addrlen)) {
+		err_set(e, "Listen=%s: %s", address, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		fd = -1;
+	}
+	freeaddrinfo(found);
+	return fd;
+}
+
+/* --- the server --- */
 
 struct server *server_open(struct service *service, struct err *e)
 {

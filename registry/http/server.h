@@ -6,9 +6,9 @@
 #include "service.h"
 
 /*
- * The HTTP/1.1 server on ADDRESS:PORT ([ADDRESS]:PORT for IPv6). Each connection has a thread, since munged and
- * PostgreSQL may block one for seconds; the number of connections, their idle time, the time of a request and the bytes
- * held are bounded.
+ * The HTTP/1.1 server on ADDRESS:PORT ([ADDRESS]:PORT for IPv6). Few threads serve all connections, and workers do what
+ * may wait (workers.h); the number of connections, their idle time, the time of a request and the bytes held are
+ * bounded.
  */
 struct server;
 

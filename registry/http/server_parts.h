@@ -6,7 +6,6 @@
 #include <microhttpd.h>
 #include <stdbool.h>
 
-#include "base/err.h"
 #include "service.h"
 
 /* The routes: docs/openapi.yaml in C. */
@@ -39,11 +38,5 @@ void reply_set_etag(struct call *c);
 
 /* Queue the reply; libmicrohttpd owns its body afterwards. Called by server.c. */
 enum MHD_Result reply_send(struct MHD_Connection *conn, struct call *c);
-
-/* A non-blocking socket bound to ADDRESS:PORT ([ADDRESS]:PORT for IPv6), on which listen(2) waits. -1 with an error. */
-int listen_bind(const char *address, struct err *e);
-
-/* Is it bound to a loopback address? */
-bool listen_is_loopback(int fd);
 
 #endif

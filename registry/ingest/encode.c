@@ -14,7 +14,6 @@
 #include "gate.h"
 
 #define SECONDS 30		/* of all statements for one document */
-#define ATTEMPTS 16		/* to match, while other exports widen the same base */
 #define CANDIDATES 4		/* bases against which a patch is tried */
 /* zstd alone shrinks a document 10 to 20 times; a patch far below that needs no comparison with it */
 #define SMALL_PATCH 64
@@ -42,14 +41,13 @@ void encoded_free(struct encoded *p)
 	*p = (struct encoded){0};
 }
 
-static int job_connect(struct encode_job *j, struct err *e)
+static struct db *job_connect(void *user, struct err *e)
 {
-	if (j->with.db)
-		return 0;
-	if (!(j->with.db = db_acquire(j->pool, e)))
-		return -1;
-	db_limit_all(j->with.db, SECONDS);
-	return 0;
+	struct encode_job *j = user;
+
+	if (!j->with.db && (j->with.db = db_acquire(j->pool, e)))
+		db_limit_all(j->with.db, SECONDS);
+	return j->with.db;
 }
 
 /* May a document of the class be stored against the base? Also against one of a class accepted from it. */
@@ -78,48 +76,23 @@ static int base_rank(const struct cached_base *cached, const void *job)
 	return meta->drift ? 1 : 0;
 }
 
-static int encoded_set_fields(const struct encode_job *j, const struct cached_base *cached, struct buf *diff,
-			      struct encoded *out, struct err *e)
-{
-	const struct base_metadata *meta = base_metadata(cached);
-
-	if (cached_base_check(cached, diff, j->xml->data, j->xml->len, e) ||
-	    drift_of_fields(cached, j->xml, &out->drift, e))
-		return -1;
-	out->layout = meta->layout;
-	snprintf(out->shape, sizeof(out->shape), "%s", meta->shape);
-	encoded_set_base(out, cached);
-	out->kind = "fields";
-	out->stored_bytes = diff->len;
-	out->diff = *diff;
-	*diff = (struct buf){0};
-	return 0;
-}
-
 /* 0, 1 when it differs from every cached base in more than fields, -1. */
 static int encode_fields(struct encode_job *j, struct encoded *out, struct err *e)
 {
-	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-		const struct cached_base *cached;
-		struct field_layout wider;
-		struct buf diff = {0};
-		int found = bases_match(j->with.bases, j->xml->data, j->xml->len, base_rank, j, &cached, &diff, &wider),
-			rc;
+	const struct cached_base *cached;
+	int rc = bases_encode(j->with.bases, &(struct bases_encoder){ base_rank, job_connect, j }, j->xml, &cached,
+			      &out->diff, e);
 
-		if (found < 0)
-			return 1;
-		if (found) {
-			rc = job_connect(j, e) || bases_widen(j->with.bases, j->with.db, cached, &wider, e) ? -1 : 0;
-			field_layout_free(&wider);
-		} else {
-			rc = diff.failed ? err_set(e, "out of memory") : encoded_set_fields(j, cached, &diff, out, e);
-			buf_free(&diff);
-		}
-		bases_release(j->with.bases, cached);
-		if (rc || !found)
-			return rc;
-	}
-	return 1;
+	if (rc)
+		return rc;
+	rc = drift_of_fields(cached, j->xml, &out->drift, e);
+	out->layout = base_metadata(cached)->layout;
+	snprintf(out->shape, sizeof(out->shape), "%s", base_metadata(cached)->shape);
+	encoded_set_base(out, cached);
+	out->kind = "fields";
+	out->stored_bytes = out->diff.len;
+	bases_release(j->with.bases, cached);
+	return rc;
 }
 
 /* --- parsed documents --- */
@@ -385,7 +358,7 @@ static int encode_parsed(struct encode_job *j, struct encoded *out, struct err *
 	struct best_patch c = {0};
 	int rc = -1;
 
-	if (job_connect(j, e) || find_class(j, e) || bases_refresh(j->with.bases, j->with.db, e) ||
+	if (!job_connect(j, e) || find_class(j, e) || bases_refresh(j->with.bases, j->with.db, e) ||
 	    add_shape(j, out, e) ||
 	    (rc = try_candidates(j, &c, out, e)))
 		goto done;
@@ -414,7 +387,7 @@ enum encode_result encode_document(const struct settings *s, struct bases *b, st
 	j.with.refused = &j.refused;
 	j.with.kept = &j.kept;
 	if ((rc = encode_fields(&j, &encoded, e)) == 1) {
-		int left = job_connect(&j, e) ? -1 : gate_quota_left(j.with.db, s, node, host, e);
+		int left = job_connect(&j, e) ? gate_quota_left(j.with.db, s, node, host, e) : -1;
 
 		/* Before it is parsed, and before a base is made. */
 		result = left < 0 ? ENCODE_FAILED : left ? ENCODE_OK : ENCODE_QUOTA;

@@ -12,6 +12,7 @@
 #include "hwxml/canon.h"
 
 #define BASE_MAX CANON_MAX_BYTES
+#define ATTEMPTS 16		/* to encode, while other exports widen the same base */
 
 struct bases {
 	struct base_cache *cache;
@@ -68,14 +69,6 @@ void bases_drop(struct bases *b, int base)
 const struct cached_base *bases_acquire_cached(struct bases *b, int base)
 {
 	return base_cache_acquire(b->cache, base);
-}
-
-int bases_match(struct bases *b, const char *doc, size_t len,
-		int (*rank)(const struct cached_base *b, const void *user),
-		const void *user,
-		const struct cached_base **cached, struct buf *diff, struct field_layout *wider)
-{
-	return base_cache_match(b->cache, doc, len, rank, user, cached, diff, wider);
 }
 
 /* Columns of a layout's fields, as load_fields and fields_of read them. */
@@ -494,6 +487,35 @@ int bases_widen(struct bases *b, struct db *db, const struct cached_base *cached
 		base_cache_drop(b->cache, cached->base);
 	pthread_mutex_unlock(&b->lock);
 	return rc < 0 ? -1 : 0;
+}
+
+int bases_encode(struct bases *b, const struct bases_encoder *by, const struct buf *xml,
+		 const struct cached_base **cached, struct buf *diff, struct err *e)
+{
+	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+		struct field_layout wider;
+		struct buf found = {0};
+		int rc = base_cache_match(b->cache, xml->data, xml->len, by->rank, by->user, cached, &found, &wider);
+		struct db *db;
+
+		if (rc < 0)
+			return 1;
+		if (rc) {
+			rc = (db = by->connect(by->user, e)) && !bases_widen(b, db, *cached, &wider, e) ? 1 : -1;
+			field_layout_free(&wider);
+		} else if (found.failed ? err_set(e, "out of memory") :
+					  cached_base_check(*cached, &found, xml->data, xml->len, e)) {
+			rc = -1;
+		} else {
+			*diff = found;
+			return 0;
+		}
+		buf_free(&found);
+		base_cache_release(b->cache, *cached);
+		if (rc < 0)
+			return -1;
+	}
+	return 1;
 }
 
 int bases_invalidate(struct bases *b, struct db *db, int base, struct err *e)

@@ -76,12 +76,6 @@ void bases_release(struct bases *b, const struct cached_base *cached);
 /* Remove a base from the cache. */
 void bases_drop(struct bases *b, int base);
 
-/* Find the cached base from which a document differs in fields alone, as base_cache_match does. */
-int bases_match(struct bases *b, const char *doc, size_t len,
-		int (*rank)(const struct cached_base *b, const void *user),
-		const void *user,
-		const struct cached_base **cached, struct buf *diff, struct field_layout *wider);
-
 /* Load bases and layouts added since the last call, by any topiaryd. 0 or -1. */
 int bases_refresh(struct bases *b, struct db *db, struct err *e);
 
@@ -97,6 +91,19 @@ void bases_clear(struct bases *b);
  */
 int bases_widen(struct bases *b, struct db *db, const struct cached_base *cached, const struct field_layout *wider,
 		struct err *e);
+
+/*
+ * Encode a document as fields of a cached base, the layout of which is widened if necessary: the one for which rank is
+ * least, and not negative (base_cache_match). connect: for widening, NULL with an error. 0 with the base, to be
+ * released, and what is stored, which was decoded and compared; 1 when it differs from each in more than fields; -1.
+ */
+struct bases_encoder {
+	int (*rank)(const struct cached_base *b, const void *user);
+	struct db *(*connect)(void *user, struct err *e);
+	void *user;
+};
+int bases_encode(struct bases *b, const struct bases_encoder *by, const struct buf *xml,
+		 const struct cached_base **cached, struct buf *diff, struct err *e);
 
 /*
  * The class or the drift of a base changed: store a new layout row with the same fields, so that every topiaryd reloads

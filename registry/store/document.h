@@ -7,7 +7,7 @@
 
 /*
  * Stored documents: rebuilt from rows of the tables node and past, and checked against the hash that the node signed.
- * Called by ingest/commit.c, upkeep/fsck.c, http/document_reads.c and http/accept.c.
+ * Called by ingest/commit.c, upkeep/fsck.c, http/reads.c and http/admin.c.
  */
 
 /* A row of node or past, borrowed. */

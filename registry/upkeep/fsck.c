@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "ingest/encode.h"
-#include "store/json_rows.h"
 #include "store/document.h"
 #include "shape/inventory.h"
 

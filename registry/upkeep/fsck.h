@@ -11,7 +11,7 @@
  * Rebuilds stored documents, present and past, and compares hash and shape. With `record`, those that cannot be rebuilt
  * are recorded in the table unreadable, which makes the registry ask the node for its present document again
  * (ingest/commit.h), obsolete records are deleted, a base damaged in the database but cached is written again, and a
- * shape that is not the document's is corrected. Called by http/fsck_serve.c and upkeep.
+ * shape that is not the document's is corrected. Called by http/admin.c and upkeep.
  */
 struct fsck {
 	struct bases *bases;	/* the cache */

@@ -8,7 +8,6 @@
 
 #define ROWS "256"
 #define BYTES "8388608"
-#define ATTEMPTS 16	/* at a base, while booting nodes widen it */
 
 /* Columns of read_sql, and of the rows to be moved. */
 enum { NODE, SINCE, SHA256, XML_BYTES, DIFF };
@@ -76,53 +75,41 @@ static int own_layout(struct upkeep_run *p, const struct cached_base *cached, st
 	return rc == 1 ? 0 : -1;
 }
 
-/* 0, 1, -1 as base_encode; 2: the layout was widened, try again. */
-static int encode_fields(struct upkeep_run *p, const struct cached_base *cached, const struct buf *xml,
-			 struct base_encoding *f,
-			 struct err *e)
-{
-	struct field_layout wider;
-	bool widened;
-	int rc = field_layout_encode(&cached->layout, &cached->lines, xml->data, xml->len, &f->diff);
+struct one_base {
+	struct upkeep_run *run;
+	int base;
+};
 
-	if (rc == 0) {
-		f->layout = base_metadata(cached)->layout;
-		return cached_base_check(cached, &f->diff, xml->data, xml->len, e);
-	}
-	f->diff.len = 0;
-	if (rc > 0)
-		rc = field_layout_widen(&cached->layout, &cached->lines, xml->data, xml->len, &wider, &widened);
-	if (rc < 0)
-		return err_set(e, "out of memory");
-	if (rc > 0)
-		return 1;
-	rc = bases_widen(p->bases, p->db, cached, &wider, e);
-	field_layout_free(&wider);
-	return rc ? -1 : 2;
+static int rank_one(const struct cached_base *b, const void *user)
+{
+	return b->base == ((const struct one_base *) user)->base ? 0 : -1;
+}
+
+static struct db *connection(void *user, struct err *e)
+{
+	(void) e;
+	return ((struct one_base *) user)->run->db;
 }
 
 int base_encode(struct upkeep_run *p, int base, const struct buf *xml, struct base_encoding *out, struct err *e)
 {
+	const struct bases_encoder by = { rank_one, connection, &(struct one_base){ p, base } };
+	const struct cached_base *cached = bases_acquire(p->bases, p->db, base, e), *fits;
 	struct base_encoding f = {0};
-	int rc = 2;
+	int rc;
 
-	for (int attempt = 0; rc == 2 && attempt < ATTEMPTS; attempt++) {
-		const struct cached_base *cached = bases_acquire(p->bases, p->db, base, e);
-
-		if (!cached)
-			rc = -1;
-		else if (cached->len == xml->len && !memcmp(cached->text, xml->data, xml->len))
-			rc = own_layout(p, cached, &f.layout, e);
-		else
-			rc = encode_fields(p, cached, xml, &f, e);
-		if (cached)
-			bases_release(p->bases, cached);
+	if (!cached)
+		return -1;
+	if (cached->len == xml->len && !memcmp(cached->text, xml->data, xml->len)) {
+		rc = own_layout(p, cached, &f.layout, e);
+	} else if ((rc = bases_encode(p->bases, &by, xml, &fits, &f.diff, e)) == 0) {
+		f.layout = base_metadata(fits)->layout;
+		bases_release(p->bases, fits);
 	}
+	bases_release(p->bases, cached);
 	if (rc == 0)
 		*out = f;
-	else
-		buf_free(&f.diff);
-	return rc == 2 ? 1 : rc;
+	return rc;
 }
 
 /* --- moving rows --- */

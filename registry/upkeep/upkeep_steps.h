@@ -74,7 +74,7 @@ int rebase_patches(struct upkeep_run *p, struct err *e);
 int baseline_vote_run(struct upkeep_run *p, struct err *e);
 
 /*
- * Classes are related when one was accepted from the other (http/accept.c). A node that drifts from its class, and
+ * Classes are related when one was accepted from the other (http/admin.c). A node that drifts from its class, and
  * matches the baseline of a related one but for identity, moves there and no longer drifts.
  */
 int rebase_accepted(struct upkeep_run *p, struct err *e);

@@ -6,11 +6,14 @@
 #include <strings.h>
 
 #include "base/log.h"
-#include "fabric/read/json.h"
-#include "store/fabric_store.h"
-#include "ingest/gate.h"
-#include "store/json_rows.h"
 #include "delta/pack.h"
+#include "fabric/read/json.h"
+#include "ingest/gate.h"
+#include "store/costs_store.h"
+#include "store/fabric_store.h"
+#include "store/json_rows.h"
+#include "upkeep/upkeep.h"
+#include "peer.h"
 
 #define DOCUMENT_MAX ((size_t) 32 << 20)	/* 50,000 hosts take half of it */
 #define ENTRIES "100"
@@ -100,12 +103,8 @@ void read_fabric_levels(struct call *c)
 	call_release(c, db);
 }
 
-static const struct json_column columns[] = {
-	{ "version", COLUMN_PLAIN }, { "since", COLUMN_TEXT }, { "until", COLUMN_TEXT }, { "signer", COLUMN_PLAIN },
-	{ "came", COLUMN_PLAIN }, { "went", COLUMN_PLAIN }, {0},
-};
-static const char history_sql[] = "SELECT version, " RFC3339_US("since") ", " RFC3339_US("until") ", signer, came, went"
-	" FROM topiary_fabric ORDER BY version DESC LIMIT $1::integer + 1";
+static const char history_sql[] = JSON_ROWS("SELECT version, " RFC3339_US("since") " AS since, " RFC3339_US("until")
+	" AS until, signer, came, went FROM topiary_fabric ORDER BY version DESC LIMIT $1::integer + 1");
 
 void read_fabric_history(struct call *c)
 {
@@ -118,16 +117,75 @@ void read_fabric_history(struct call *c)
 
 	if (r) {
 		buf_puts(&out, "{\"history\":[");
-		for (int i = 0; i < shown; i++) {
-			buf_puts(&out, i ? ",{" : "{");
-			json_rows_members(&out, r, i, columns);
-			buf_puts(&out, "}");
-		}
+		for (int i = 0; i < shown; i++)
+			buf_printf(&out, "%s%s", i ? "," : "", PQgetvalue(r, i, 0));
 		buf_printf(&out, "],\"truncated\":%s}\n", n > shown ? "true" : "false");
 		call_body(c, "application/json", &out);
 	} else if (db) {
 		call_fail(c, 503, "fabric: %s", e.text);
 	}
 	PQclear(r);
+	call_release(c, db);
+}
+
+/* --- costs as measured --- */
+
+static const unsigned costs_status[] = { [COSTS_ABSENT] = 404, [COSTS_BAD] = 422, [COSTS_FAILED] = 503 };
+
+int costs_admit(struct call *c)
+{
+	return call_check_zstd(c) || call_check_credential(c) || admin_check_claim(c) ||
+	       call_check_length(c, HWBENCH_JSON_MAX) ? -1 : 0;
+}
+
+int costs_admit_peer(struct call *c)
+{
+	if (admin_check(c))
+		return 0;
+	if (c->signer == 0)
+		return peer_admit(c);
+	log_warning("%s: uid %u may not store what was measured of it", c->node, (unsigned) c->signer);
+	return call_fail(c, 403, "%s: uid %u is neither root of the node nor one of Admins on a host of AdminHosts:"
+				 " only they may store what was measured of it", c->node, (unsigned) c->signer);
+}
+
+void costs_put(struct call *c)
+{
+	json_t *j = call_body_json(c);
+	struct hwbench b = {0};
+	enum costs_result rc;
+	struct db *db = NULL;
+	struct err e;
+
+	if (!j)
+		return;
+	if (hwbench_from_json(&b, j, &e)) {
+		call_fail(c, 422, "%s: %s", c->node, e.text);
+	} else if ((db = call_acquire_writer(c))) {
+		if ((rc = costs_save(db, c->node, c->signer, &b, &e)) != COSTS_OK) {
+			call_fail(c, costs_status[rc], "%s", e.text);
+		} else {
+			log_info("%s: costs measured, sent by uid %u", c->node, (unsigned) c->signer);
+			upkeep_notify_costs(c->service->upkeep);
+			call_json(c, 200, json_pack("{s:s, s:I, s:I}", "node", c->node, "cores",
+						    (json_int_t) b.cores, "numa_nodes", (json_int_t) b.numas));
+		}
+	}
+	db_release(c->service->pool, db);
+	hwbench_free(&b);
+	json_decref(j);
+}
+
+void costs_read(struct call *c)
+{
+	struct db *db = call_acquire_reader(c);
+	struct buf text = {0};
+	struct err e;
+
+	if (db && costs_text(db, &text, &e))
+		call_fail(c, 503, "costs: %s", e.text);
+	else if (db)
+		call_body(c, "text/plain; charset=utf-8", &text);
+	buf_free(&text);
 	call_release(c, db);
 }
