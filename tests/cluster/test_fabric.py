@@ -4,12 +4,15 @@
 into it."""
 import json
 import re
+import shutil
 import subprocess
 
 import pytest
 from rig import Cluster
+from rig.ask import wait_running
 from rig.paths import BUILD
 from rig.processes import wait_until
+from whole.judge import Hardware, Record, conf_of, least
 
 NODES = {"cn1": "amd-4x16", "cn2": "amd-4x16", "cn3": "intel-2x8"}
 # cn1 and cn2 on a leaf switch, cn3 and a host that is no node of Slurm's on another, two spines.
@@ -84,6 +87,43 @@ def test_a_job_that_needs_one_switch_gets_one(tree):
     number, state, _ = tree.job("true", "-N2", "--switches=1@10:00", "--exclusive")
     assert state == "COMPLETED"
     assert "NodeList=cn[1-2]" in tree.command(["scontrol", "show", "job", str(number)]).stdout
+
+
+def test_audit_of_stock_slurm(tree):
+    """As any user, with nothing of Topiary's enabled: on what each job is, and the least that its number needs."""
+    machines = {node: Hardware(xml) for node, xml in tree.xml.items()}
+    confs = {node: conf_of(tree.command(["scontrol", "-o", "show", "node", node]).stdout) for node in NODES}
+    topologies = []
+    for node, xml in tree.xml.items():
+        (tree.folder / "work" / f"{node}.xml").write_text(xml)
+        topologies.append(f"--topology={node}={tree.folder}/work/{node}.xml")
+    program = shutil.copy(tree.build / "topiary", tree.folder / "work")
+    running = []
+    for options in ("-n8 -w cn1", "-n3 -w cn1", "-n2 -c4 -w cn2", "-n1 -w cn3", "-n12 -w cn1", "-n5 -w cn3",
+                    "-N2 -n6 -w cn[1-2]", "-N2 -n4 -w cn[1,3]"):
+        running.append(tree.batch("sleep 300", "--output=/dev/null", *options.split()).stdout.strip())
+        wait_running(tree, running[-1])
+    told = json.loads(tree.command([program, "audit", "--json", *topologies], user="nobody").stdout)
+    records = {number: Record(tree.command(["scontrol", "-o", "-d", "show", "job", number]).stdout, confs).cores
+               for number in running}
+    tree.command(["scancel", *running])
+    said = {job["job"]: job for job in told["jobs"]}
+    assert said.keys() == records.keys() and not told["not_audited"] and not told["nodes_with_hidden_jobs"]
+    for number, cores in records.items():
+        assert said[number]["cores"] == sum(map(len, cores.values()))
+        for level in ("package", "numa", "l3"):
+            on = needs = 0
+            for node, mine in cores.items():
+                domains = machines[node].partition(level)
+                on += sum(bool(domain & mine) for domain in domains)
+                needs += least(domains, frozenset(range(confs[node].cores)), len(mine))
+            here = said[number].get(level, {"on": 0, "needs": 0})
+            assert (here["on"], here["needs"]) == (on, needs), (number, level, cores)
+    assert [(said[running[i]]["switch"]["on"], said[running[i]]["switch"]["needs"]) for i in (0, 6, 7)] == \
+        [(1, 1), (1, 1), (2, 1)]
+    # The first had whole nodes to choose from, for as long as slurmctld remembers all jobs that ended since.
+    package = told["levels"]["package"]
+    assert package["better_was_free"] + package["unknown"] > 0
 
 
 # Slurm's order of nodes is not that of the leaf switches: cn1 and cn3 are on one, cn2 and cn4 on another.
