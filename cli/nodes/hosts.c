@@ -106,31 +106,6 @@ static int check_unlisted(const struct cmd *c, struct hosts *h, const char *list
 	return 0;
 }
 
-static int report_missing(struct cmd *c, const struct hosts *h, struct err *e)
-{
-	struct wanted *left = malloc(h->n * sizeof(*left));
-	struct buf names = {0};
-	size_t n = 0;
-	int rc = 0;
-
-	for (size_t i = 0; left && i < h->n; i++)
-		if (!hosts_wanted(h)[i].found)
-			left[n++] = hosts_wanted(h)[i];
-	if (n)
-		hosts_fold(&left->host, n, sizeof(*left), &names);
-	if (!left || names.failed) {
-		rc = err_set(e, "out of memory");
-	} else if (n == h->n) {
-		rc = err_set(e, "%.400s: not in the registry", names.data);
-	} else if (n) {
-		log_warning("%s: not in the registry", names.data);
-		c->status = EXIT_FAILURE;
-	}
-	free(left);
-	buf_free(&names);
-	return rc;
-}
-
 int hosts_keep(struct cmd *c, const char *list, json_t *answer, const char *array, bool whole, struct err *e)
 {
 	struct hosts *h = hosts_new(list, e);
@@ -148,8 +123,27 @@ int hosts_keep(struct cmd *c, const char *list, json_t *answer, const char *arra
 		;
 	if (!whole && i < h->n)
 		rc = check_unlisted(c, h, list, e);
-	if (rc == 0)
-		rc = report_missing(c, h, e);
+	if (rc == 0) {
+		struct wanted *left = malloc(h->n * sizeof(*left));
+		struct buf names = {0};
+		size_t n = 0;
+
+		for (size_t k = 0; left && k < h->n; k++)
+			if (!hosts_wanted(h)[k].found)
+				left[n++] = hosts_wanted(h)[k];
+		if (n)
+			hosts_fold(&left->host, n, sizeof(*left), &names);
+		if (!left || names.failed) {
+			rc = err_set(e, "out of memory");
+		} else if (n == h->n) {
+			rc = err_set(e, "%.400s: not in the registry", names.data);
+		} else if (n) {
+			log_warning("%s: not in the registry", names.data);
+			c->status = EXIT_FAILURE;
+		}
+		free(left);
+		buf_free(&names);
+	}
 	hosts_free(h);
 	return rc;
 error:

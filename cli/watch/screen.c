@@ -341,22 +341,6 @@ static int press_handle(struct display *d, int key)
 
 /* --- */
 
-/* All keys that were pressed. */
-static int press_all(struct display *d, bool *any)
-{
-	int key;
-
-	timeout(FOLLOW_MS);
-	for (*any = false; (key = getch()) != ERR; timeout(0)) {
-		*any = true;
-		if (press_handle(d, key))
-			return -1;
-		if (d->has_ended || is_signalled || key == KEY_RESIZE)
-			break;
-	}
-	return 0;
-}
-
 static int display_loop(struct display *d)
 {
 	bool is_pressed = true;
@@ -386,8 +370,17 @@ static int display_loop(struct display *d)
 			draw(d);
 			drawn = now;
 		}
-		if (press_all(d, &is_pressed))
-			return -1;
+		/* All keys that were pressed. */
+		int key;
+
+		timeout(FOLLOW_MS);
+		for (is_pressed = false; (key = getch()) != ERR; timeout(0)) {
+			is_pressed = true;
+			if (press_handle(d, key))
+				return -1;
+			if (d->has_ended || is_signalled || key == KEY_RESIZE)
+				break;
+		}
 	}
 	return 0;
 }

@@ -13,11 +13,6 @@
 
 /* --- levels --- */
 
-static bool is_numa(const struct trace_level *l)
-{
-	return !strcmp(l->type, "NUMANode");
-}
-
 /* Memory hangs beside the tree, but has PUs: it is shown between the levels of more and of fewer PUs an object. */
 static void levels_order(const struct trace_head *h, const struct trace_level **order)
 {
@@ -25,7 +20,7 @@ static void levels_order(const struct trace_head *h, const struct trace_level **
 		const struct trace_level *l = &h->levels[i];
 		unsigned at = i;
 
-		for (; at && is_numa(l) && l->n < order[at - 1]->n; at--)
+		for (; at && !strcmp(l->type, "NUMANode") && l->n < order[at - 1]->n; at--)
 			order[at] = order[at - 1];
 		order[at] = l;
 	}

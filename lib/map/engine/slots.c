@@ -65,26 +65,6 @@ static unsigned longest_side(const struct hierarchy_level *l, const unsigned *fr
 	return best;
 }
 
-/* The half that a router is in, the half of that, and so on. */
-static void torus_cut(const struct hierarchy_level *l, unsigned router, unsigned *number)
-{
-	unsigned at[HIERARCHY_DIMS], from[HIERARCHY_DIMS] = {0}, to[HIERARCHY_DIMS];
-
-	for (unsigned d = 0; d < l->dims; router /= l->dim[d++]) {
-		at[d] = router % l->dim[d];
-		to[d] = l->dim[d];
-	}
-	for (unsigned i = 0; i < PATHS_CUTS; i++) {
-		unsigned d = longest_side(l, from, to), middle;
-
-		if (d == l->dims)
-			break;
-		middle = (from[d] + to[d]) / 2;
-		number[i] = at[d] >= middle;
-		*(number[i] ? &from[d] : &to[d]) = middle;
-	}
-}
-
 /* Only the first torus is halved: one below another would have hardly any locality left. */
 static int paths_of_places(struct paths *t, const struct places *p)
 {
@@ -109,7 +89,23 @@ static int paths_of_places(struct paths *t, const struct places *p)
 			number[l] = p->place[i].path[t->level[l]];
 		if (torus) {
 			memset(&number[cut], 0, PATHS_CUTS * sizeof(*number));
-			torus_cut(torus, p->place[i].path[t->level[cut]], &number[cut]);
+			/* The half that a router is in, the half of that, and so on. */
+			unsigned router = p->place[i].path[t->level[cut]];
+			unsigned at[HIERARCHY_DIMS], from[HIERARCHY_DIMS] = {0}, to[HIERARCHY_DIMS];
+
+			for (unsigned d = 0; d < torus->dims; router /= torus->dim[d++]) {
+				at[d] = router % torus->dim[d];
+				to[d] = torus->dim[d];
+			}
+			for (unsigned j = 0; j < PATHS_CUTS; j++) {
+				unsigned d = longest_side(torus, from, to), middle;
+
+				if (d == torus->dims)
+					break;
+				middle = (from[d] + to[d]) / 2;
+				number[cut + j] = at[d] >= middle;
+				*(number[cut + j] ? &from[d] : &to[d]) = middle;
+			}
 		}
 	}
 	return 0;

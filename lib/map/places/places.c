@@ -467,13 +467,6 @@ out:
 	return rc;
 }
 
-/* The number of a leaf, digit by digit from the last level. */
-static void inner_path(const struct hierarchy_inner *inner, unsigned leaf, unsigned *path)
-{
-	for (unsigned l = inner->levels; l--; leaf /= inner->size[l])
-		path[l] = leaf % inner->size[l];
-}
-
 int places_add_inner(struct places *p, const struct hierarchy_host *host, struct err *e)
 {
 	const struct hierarchy_inner *inner = &host->inner;
@@ -500,7 +493,11 @@ int places_add_inner(struct places *p, const struct hierarchy_host *host, struct
 		p->nleaves++;
 		place->leaves = 1;
 		memcpy(place->path, host->at, levels * sizeof(*place->path));
-		inner_path(inner, p->leaf[place->leaf], place->path + levels);
+		/* The number of a leaf, digit by digit from the last level. */
+		unsigned leaf = p->leaf[place->leaf];
+
+		for (unsigned l = inner->levels; l--; leaf /= inner->size[l])
+			place->path[levels + l] = leaf % inner->size[l];
 	}
 	return 0;
 }
