@@ -68,19 +68,21 @@ Case = collections.namedtuple("Case", "nodes load jobs asks mode outcome")
 class Controller(Cluster):
     """slurmctld alone, its nodes in its mind only."""
 
-    def __init__(self, folder, nodes, topology="flat", gpus=False):
+    def __init__(self, folder, nodes, topology="flat", gpus=False, does="on"):
         files = {"gres.conf": "".join(f"Name=gpu File={folder}/gpu{i} Cores={16 * i}-{16 * i + 15}\n"
                                       for i in range(GPUS))} if gpus else {}
         conf = (GPU_NODES_CONF if gpus else NODES_CONF).format(nodes=nodes)
         if topology == "tree":
             files["topology.conf"], conf = tree(nodes), conf + "TopologyPlugin=topology/tree\n"
         super().__init__(folder, {}, registry=False, files=files, conf=conf)
-        self.nodes, self.gpus = nodes, gpus
+        self.nodes, self.gpus, self.does = nodes, gpus, does
 
     def _configure(self):
         super()._configure()
         conf = self.folder / "etc" / "slurm.conf"
         conf.write_text(conf.read_text().replace("SlurmctldDebug=debug", "SlurmctldDebug=info"))
+        with open(self.folder / "etc" / "topiary.conf", "a", encoding="utf-8") as ours:
+            ours.write(f"TopoMode={self.does}\nObserveFile={self.folder}/observed\n")
 
     def start(self):
         self.prepare()
@@ -186,7 +188,7 @@ def outcome(a):
 def measure(nodes, args):
     """{Case: [Answer]}"""
     found = collections.defaultdict(list)
-    with controller(nodes, args.topology, args.gpus) as c:
+    with controller(nodes, args.topology, args.gpus, args.does) as c:
         c.submit_all()
         begin(c, args.seed)
         for load in sorted(args.loads):
@@ -260,7 +262,8 @@ def tell(sheet, name, found):
 
 def run(sheet, args):
     for nodes in args.nodes:
-        kind = (", topology/tree" if args.topology == "tree" else "") + (", GPUs" if args.gpus else "")
+        kind = ((", topology/tree" if args.topology == "tree" else "") + (", GPUs" if args.gpus else "") +
+                (", TopoMode=observe" if args.does == "observe" else ""))
         tell(sheet, f"{nodes} nodes{kind}", measure(nodes, args))
 
 
@@ -321,6 +324,7 @@ PARTS = {
         "asked": ([""], "about which jobs; without this, about all that fit the nodes",
                   {"": None, **ALL, **GPU_ASKED}),
         "topology": ("flat", "how Slurm knows the network: not, or by topology/tree", ("flat", "tree")),
+        "does": ("on", "TopoMode", ("on", "observe")),
         "gpus": (False, "nodes have GPUs, jobs that run have some, and other jobs are asked about"), "seed": SEED}),
     "hostile": Part(hostile, "how long decisions about hostile requests take", {
         "nodes": ([1000, 10000], NODES[1]), "load": (80, "percent of the cores that jobs hold"),

@@ -453,8 +453,8 @@ def slurmds_for(nodes):
 class Controlled(Traced):
     """Nodes of one kind."""
 
-    def __init__(self, folder, nodes, machine_xml, **how):
-        self.count = nodes
+    def __init__(self, folder, nodes, machine_xml, does, **how):
+        self.count, self.does = nodes, does
         names = [f"n{i}" for i in range(1, slurmds_for(nodes) + 1)]
         down = f"NodeName=n[{len(names) + 1}-{nodes}] {self.words_of(28000)} State=DOWN\n" if nodes > len(names) else ""
         super().__init__(folder, dict.fromkeys(names, machine_xml), registry=False,
@@ -473,6 +473,8 @@ class Controlled(Traced):
         self.change_conf(("SlurmdDebug=debug", "SlurmdDebug=info"))
         with open(self.folder / "etc" / "slurm.conf", "a", encoding="utf-8") as conf:
             conf.write("SlurmdParameters=config_overrides\n")
+        with open(self.folder / "etc" / "topiary.conf", "a", encoding="utf-8") as ours:
+            ours.write(f"TopoMode={self.does}\nObserveFile={self.folder}/observed\n")
 
     def write_offline(self):
         self.snapshot_file.write_text(f"topiary-snapshot 1\nshape E {WHOLE.text}\nnodes n[1-{self.count}] E\nend\n")
@@ -533,11 +535,11 @@ def controller_run(sheet, args):
     for nodes in args.nodes:
         wider = max(1, slurmds_for(nodes) // 12)
         trace = [job._replace(nodes=job.nodes * wider) for job in make_trace(args)]
-        makers = {name: functools.partial(Controlled, nodes=nodes, machine_xml=xml, **CLUSTERS[name])
+        makers = {name: functools.partial(Controlled, nodes=nodes, machine_xml=xml, does=args.does, **CLUSTERS[name])
                   for name in ("Slurm", "Topiary")}
         repeats = [side_by_side(makers, lambda cluster, trace=trace: cluster.counted(trace), "/dev/shm")
                    for _ in range(args.repeat)]
-        sheet.of = f"{nodes} nodes, {args.jobs} jobs: "
+        sheet.of = f"{nodes} nodes, {args.jobs} jobs{', TopoMode=observe' * (args.does == 'observe')}: "
         for i, (figure, unit) in enumerate(FIGURES):
             ours, stock = ([r[name][i] for r in repeats] for name in ("Topiary", "Slurm"))
             sheet.add(figure, statistics.median(ours), unit, beside=f"{statistics.median(stock):.2f} {unit} Slurm")
@@ -556,5 +558,6 @@ PARTS = {
     "gpu": Part(gpu_run, "jobs with and without GPUs: whose cores are near them",
                 {**TRACE, "restricted": (0, "so many cores of each GPU are kept for jobs with GPUs (Slurm 24.11)")}),
     "controller": Part(controller_run, "a submission's RPC and slurmctld's CPU time",
-                       {"nodes": ([12, 1000, 10000], "clusters of so many nodes"), **TRACE}),
+                       {"nodes": ([12, 1000, 10000], "clusters of so many nodes"),
+                        "does": ("on", "TopoMode", ("on", "observe")), **TRACE}),
 }

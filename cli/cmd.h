@@ -42,6 +42,7 @@ int cmd_why(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_whatif(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_fragmentation(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_audit(struct cmd *c, int argc, char **argv, struct err *e);
+int cmd_observed(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_replay(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_record(struct cmd *c, int argc, char **argv, struct err *e);
 int cmd_top(struct cmd *c, int argc, char **argv, struct err *e);

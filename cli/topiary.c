@@ -34,6 +34,8 @@ static const struct command {
 	{ "fragmentation", "Count and draw what of the cluster is wholly free", cmd_fragmentation },
 	{ "bind", "Run a rank of torchrun, Ray or mpirun near its GPU, memory and NIC", cmd_bind },
 	{ "audit", "Report how the running jobs of a cluster lie on its hardware", cmd_audit },
+	{ "why", "Explain why a job has its cores, or why it waits", cmd_why },
+	{ "observed", "Report how Topiary would have placed the jobs that TopoMode=observe saw", cmd_observed },
 	{ "replay", "Replay past jobs under other policies, offline", cmd_replay },
 	{ "record", "Record what a command does on each PU, by level of the hardware", cmd_record },
 	{ "top", "Show what a command or process does on the hardware tree, live", cmd_top },

@@ -44,15 +44,17 @@ int select_p_job_test JOB_TEST_PARMS;
 	X(int, job_ready, (job_record_t *j), (j)) \
 	X(int, select_nodeinfo_set_all, (void), ())
 
-/* X(result, name, parameters, arguments, action): passed on, then the action, because allocated cores changed */
+#define NOTHING ((void) 0)
+
+/* X(result, name, parameters, arguments, before, after): passed on between two actions: allocated cores change */
 #define OBSERVED(X) \
-	X(int, select_nodeinfo_set, (job_record_t *j), (j), steer_started(j)) \
-	X(int, job_fini, (job_record_t *j), (j), steer_ended(j)) \
-	X(int, job_expand, (job_record_t *from, job_record_t *to), (from, to), occupancy_forget()) \
-	X(int, job_resized, (job_record_t *j, node_record_t *n), (j, n), occupancy_forget()) \
-	X(int, job_suspend, (job_record_t *j, bool indefinite), (j, indefinite), occupancy_forget()) \
-	X(int, job_resume, (job_record_t *j, bool indefinite), (j, indefinite), occupancy_forget()) \
-	X(int, reconfigure, (void), (), (occupancy_forget(), plans_clear()))
+	X(int, select_nodeinfo_set, (job_record_t *j), (j), steer_starting(j), steer_started(j)) \
+	X(int, job_fini, (job_record_t *j), (j), NOTHING, steer_ended(j)) \
+	X(int, job_expand, (job_record_t *from, job_record_t *to), (from, to), NOTHING, occupancy_forget()) \
+	X(int, job_resized, (job_record_t *j, node_record_t *n), (j, n), NOTHING, occupancy_forget()) \
+	X(int, job_suspend, (job_record_t *j, bool indefinite), (j, indefinite), NOTHING, occupancy_forget()) \
+	X(int, job_resume, (job_record_t *j, bool indefinite), (j, indefinite), NOTHING, occupancy_forget()) \
+	X(int, reconfigure, (void), (), NOTHING, (occupancy_forget(), plans_clear()))
 
 #if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(25, 5, 0)
 #define UNTIL_2505(X) \
@@ -102,12 +104,12 @@ int select_p_job_test JOB_TEST_PARMS;
 #define PASSED_ON(X) ALWAYS(X) UNTIL_2505(X) UNTIL_2302(X)
 
 #define NAME(result, name, parms, args) "select_p_" #name,
-#define OBSERVED_NAME(result, name, parms, args, learn) "select_p_" #name,
+#define OBSERVED_NAME(result, name, parms, args, before, after) "select_p_" #name,
 static const char *const names[] = { PASSED_ON(NAME) SINCE_2605(NAME) OBSERVED(OBSERVED_NAME) "select_p_node_init",
 				     "select_p_job_test" };
 
 #define INDEX(result, name, parms, args) AT_##name,
-#define OBSERVED_INDEX(result, name, parms, args, learn) AT_##name,
+#define OBSERVED_INDEX(result, name, parms, args, before, after) AT_##name,
 enum { PASSED_ON(INDEX) SINCE_2605(INDEX) OBSERVED(OBSERVED_INDEX) AT_node_init, AT_job_test, AT_COUNT };
 
 static void *inner, *pointers[AT_COUNT];
@@ -117,13 +119,15 @@ static void *inner, *pointers[AT_COUNT];
 	result select_p_##name parms { return ((result (*) parms) pointers[AT_##name]) args; }
 PASSED_ON(PASS)
 
-#define OBSERVE(result, name, parms, args, learn) \
+#define OBSERVE(result, name, parms, args, before, after) \
 	result select_p_##name parms; \
 	result select_p_##name parms \
 	{ \
-		result rc = ((result (*) parms) pointers[AT_##name])args; \
+		result rc; \
 \
-		learn; \
+		before; \
+		rc = ((result (*) parms) pointers[AT_##name])args; \
+		after; \
 		return rc; \
 	}
 OBSERVED(OBSERVE)

@@ -102,14 +102,18 @@ static int check_matrix(const job_desc_msg_t *job, struct err *e)
 
 int job_submit(job_desc_msg_t *job, uint32_t submitter, char **message)
 {
-	struct err e;
-	int rc = check_matrix(job, &e) ? -1 : submitted ? submitted(job, &e) : 0;
+	struct err e, of_matrix;
+	int rc = submitted ? submitted(job, &e) : 0;
 
 	(void) submitter;
 	if (!submitted && asks_placement(job))
 		*message = xstrdup("--topo-fit, --topo-request and --topo-mem have no effect: Topiary's select plugin"
 				    " is not in use here");
-	if (rc)
+	if (rc != SUBMITTED_INACTIVE && check_matrix(job, &of_matrix)) {
+		rc = -1;
+		e = of_matrix;
+	}
+	if (rc && *e.text)
 		*message = xstrdup(e.text);
 	return rc < 0 ? ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE : SLURM_SUCCESS;
 }

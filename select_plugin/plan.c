@@ -181,6 +181,14 @@ void plan_end(struct plan *p)
 	p->choice = (struct choice){0};
 }
 
+bool plan_slurm_picks_nodes(const struct candidate_set *s)
+{
+	bool several = s->req->share[0].nodes + s->req->share[1].nodes > 1;
+
+	return (several && s->job->details->contiguous) ||
+	       ((several || glue_network_alone(s->job)) && glue_network(s->job));
+}
+
 bool plan_in_leaf(struct plan *p, struct candidate_set *s)
 {
 	unsigned nodes = p->choice.count, in = 0, nleaves, *count;

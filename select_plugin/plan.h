@@ -19,6 +19,12 @@ struct plan {
 bool plan_make(struct plan *p, struct candidate_set *s);
 
 /*
+ * For several nodes in a network known to Slurm, or in a row: Slurm chooses them among all, near each other; and even
+ * one node if the job is to have its part of the network alone.
+ */
+bool plan_slurm_picks_nodes(const struct candidate_set *s);
+
+/*
  * After plan_make, for an even share: chooses the best nodes of one leaf switch or block, as Slurm would of
  * the one with the fewest candidates of those with enough. Their order changes. False, with p as it was, if no leaf has
  * enough, or the job asks for more of its network than nearness.

@@ -1,5 +1,5 @@
 SELECT_SLURM := $(addprefix select_plugin/,hooks.c steer.c job_request.c candidates.c device.c plan.c comment.c \
-	occupancy.c submitted.c)
+	observe.c occupancy.c submitted.c)
 SELECT_PURE := select_plugin/snapshot_watch.c
 SELECT_MAP := select_plugin/exports.map
 

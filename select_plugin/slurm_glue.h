@@ -242,6 +242,16 @@ static inline unsigned glue_cores_per_gpu(int node)
 #endif
 }
 
+/* Whether some cores may not be used. */
+static inline bool glue_excludes_cores(const slurm_exclusion_t *x)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+	return x && x->exc_cores;
+#else
+	return x;
+#endif
+}
+
 /* Whether the job may not have some devices, or only some: those of reservations (23.11). */
 static inline bool glue_reserves_devices(const slurm_exclusion_t *x)
 {

@@ -9,12 +9,19 @@
 #include "base/settings.h"
 #include "comment.h"
 #include "device.h"
+#include "observe.h"
 #include "occupancy.h"
 #include "plan.h"
 
 static struct settings settings;
 static struct request site;
 static bool started;
+static const char *idle = "slurmctld has not read its configuration";	/* why nothing is done; NULL if started */
+
+/* What Topiary does with a job. Slurm's own choice stands in the first two. */
+static enum { MODE_OFF, MODE_OBSERVE, MODE_ON } site_mode;
+static bool has_placed;		/* there may be jobs that have what MODE_ON leaves in their records */
+static bool partitions_checked;
 
 static void log_snapshot(bool trouble, const char *line)
 {
@@ -31,13 +38,22 @@ void steer_start(void)
 	int rc;
 
 	steer_stop();
+	idle = "Topiary's select plugin is not active (see slurmctld's log)";
 	rc = settings_load(path, &settings, &e);
 	if (rc == 0 && (rc = job_request_defaults(&settings, &site, &e))) {
 		err_within(&e, "%s", path);
 		settings_free(&settings);
 	}
 	xfree(path);
-	if (rc) {
+	site_mode = rc ? MODE_OFF : !strcasecmp(settings.topo_mode, "on") ? MODE_ON :
+		    !strcasecmp(settings.topo_mode, "observe") ? MODE_OBSERVE : MODE_OFF;
+	partitions_checked = false;
+	if (rc == 0 && site_mode == MODE_OFF) {
+		idle = "TopoMode=off in slurmctld's topiary.conf";
+		info("topiary: TopoMode=off: jobs are placed as without Topiary");
+		settings_free(&settings);
+		snapshot_watch_drop();
+	} else if (rc) {
 		error("topiary: %s; jobs are placed as without Topiary", e.text);
 		snapshot_watch_drop();
 	} else if (snapshot_watch_start(settings.snapshot_file, settings.snapshot_poll, log_snapshot, &e)) {
@@ -45,15 +61,49 @@ void steer_start(void)
 		settings_free(&settings);
 	} else {
 		started = true;
+		idle = NULL;
+		has_placed |= site_mode == MODE_ON;
 		comment_begin(settings.topo_verdicts);
 	}
+	if (started && site_mode == MODE_OBSERVE)
+		info("topiary: TopoMode=observe: Slurm places all jobs; comparisons are in %s", settings.observe_file);
+	if (started && (site_mode == MODE_OBSERVE || *settings.topo_partitions) && observe_start(&settings, &e))
+		error("topiary: %s; nothing is compared", e.text);
 	if (started && !(slurm_conf.select_type_param & CR_CORE))
 		error("topiary: SelectTypeParameters does not allocate cores (CR_Core): jobs are placed as without"
 		      " Topiary, except in partitions with CR_Core");
 }
 
+/* TopoMode is for jobs in TopoPartitions; where it is on, other jobs are observed. */
+static int mode_in(const char *partition)
+{
+	if (!*settings.topo_partitions || (partition && settings_has_name(settings.topo_partitions, partition)))
+		return site_mode;
+	return site_mode == MODE_ON ? MODE_OBSERVE : MODE_OFF;
+}
+
+static int mode_of(const job_record_t *job)
+{
+	if (!started || job->magic != JOB_MAGIC)
+		return started ? site_mode : MODE_OFF;
+	return mode_in(job->part_ptr ? job->part_ptr->name : NULL);
+}
+
+/* When slurmctld has read its partitions. */
+static void partitions_check(void)
+{
+	char *names = xstrdup(settings.topo_partitions), *rest = names, *name;
+
+	while (rest && (name = strsep(&rest, ", ")))
+		if (*name && !find_part_record(name))
+			error("topiary: TopoPartitions=%s: there is no partition %s", settings.topo_partitions, name);
+	xfree(names);
+	partitions_checked = true;
+}
+
 void steer_stop(void)
 {
+	observe_stop();
 	snapshot_watch_stop();
 	if (started)
 		settings_free(&settings);
@@ -225,21 +275,9 @@ static bool offer_plan(struct attempt *a, struct candidate_set *s, const struct 
 	return offer_within_budget(a, s, p->choice.list, p->choice.count, p->choice.count);
 }
 
-/*
- * For several nodes in a network known to Slurm, or in a row: Slurm chooses them among all, near each other; and even
- * one node if the job is to have its part of the network alone.
- */
-static bool slurm_picks_nodes(const struct candidate_set *s)
-{
-	bool several = s->req->share[0].nodes + s->req->share[1].nodes > 1;
-
-	return (several && s->job->details->contiguous) ||
-	       ((several || glue_network_alone(s->job)) && glue_network(s->job));
-}
-
 static bool is_uneven(const struct attempt *a, const struct candidate_set *s)
 {
-	return s->req->share[1].nodes && s->nodes == a->call->nodes && slurm_picks_nodes(s);
+	return s->req->share[1].nodes && s->nodes == a->call->nodes && plan_slurm_picks_nodes(s);
 }
 
 /*
@@ -291,7 +329,7 @@ static bool has_even_shares(const struct attempt *a, const struct candidate_set 
 /* In a network those of one leaf. */
 static bool best_nodes(struct attempt *a, struct candidate_set *s)
 {
-	bool slurm_picks = has_even_shares(a, s) && slurm_picks_nodes(s);
+	bool slurm_picks = has_even_shares(a, s) && plan_slurm_picks_nodes(s);
 
 	return a->plan.choice.count && (!slurm_picks || plan_in_leaf(&a->plan, s)) && offer_plan(a, s, &a->plan);
 }
@@ -301,7 +339,7 @@ static bool all_nodes(struct attempt *a, struct candidate_set *s)
 {
 	unsigned nodes = a->plan.choice.count;
 
-	return s->count > (slurm_picks_nodes(s) ? nodes - 1 : nodes) &&
+	return s->count > (plan_slurm_picks_nodes(s) ? nodes - 1 : nodes) &&
 	       offer_within_budget(a, s, s->list, s->count, nodes);
 }
 
@@ -607,6 +645,27 @@ static int without_snapshot(const struct call *c, const struct job_request *req)
 	return leave_to_slurm(c, req, NULL, "no snapshot");
 }
 
+/* Slurm's plugin gets what it would get without Topiary, and its answer stands. */
+static int job_observe(const struct call *c)
+{
+	static bitstr_t *offered;
+	struct job_request req;
+	const char *why;
+	int rc;
+
+	if (!offered || bit_size(offered) != bit_size(c->nodes)) {
+		FREE_NULL_BITMAP(offered);
+		offered = bit_copy(c->nodes);
+	} else {
+		bit_copybits(offered, c->nodes);
+	}
+	why = job_request_read(c->job, &site, c->min_nodes, c->max_nodes, c->req_nodes, &req);
+	rc = call_inner(c, c->nodes, c->preemptees, c->excluded);
+	if (rc == SLURM_SUCCESS)
+		observe_decided(c->job, &req, why, offered, c->excluded);
+	return rc;
+}
+
 static int job_steer(const struct call *c, struct job_request *req, struct snapshot_view *v)
 {
 	bool test = SELECT_IS_MODE_TEST_ONLY(c->mode);
@@ -632,9 +691,16 @@ static int job_steer(const struct call *c, struct job_request *req, struct snaps
 	return rc;
 }
 
+void steer_starting(job_record_t *job)
+{
+	if (mode_of(job) == MODE_OBSERVE)
+		observe_starting(job);
+}
+
 void steer_started(job_record_t *job)
 {
-	struct snapshot_view *v = started && device_wants_gpus(job) ? snapshot_view_get() : NULL;
+	bool on = mode_of(job) == MODE_ON;
+	struct snapshot_view *v = on && device_wants_gpus(job) ? snapshot_view_get() : NULL;
 	struct device_distance d = {0};
 
 	occupancy_add(job);
@@ -643,7 +709,7 @@ void steer_started(job_record_t *job)
 	if (v)
 		snapshot_view_release(v);
 	/* Its steps distribute its cores by that. Not before: the rest of an array has been split off by now. */
-	if (started && comment_started(job, &d))
+	if (on && comment_started(job, &d))
 		job->details->mc_ptr->ntasks_per_core = 1;
 }
 
@@ -678,14 +744,22 @@ int steer_job_test(slurm_job_test_t inner, job_record_t *job, bitstr_t *nodes, u
 	struct snapshot_view *v;
 	const char *why;
 	struct job_request req;
-	int rc;
+	int rc, does;
 
-	if (job->magic == JOB_MAGIC && SELECT_IS_MODE_RUN_NOW(mode))
+	if (has_placed && job->magic == JOB_MAGIC && SELECT_IS_MODE_RUN_NOW(mode))
 		device_grant_forget(job);
 	if (!started || SELECT_IS_MODE_RESV(mode) || SELECT_IS_PREEMPT_ON_FULL_TEST(mode))
 		return inner JOB_TEST_ARGS;
+	if (!partitions_checked)
+		partitions_check();
+	does = mode_of(job);
+	/* A verdict from before TopoMode was changed is no longer true. */
 	if (job->magic == JOB_MAGIC && IS_JOB_PENDING(job))
-		forget_run(job, false);
+		forget_run(job, does != MODE_ON);
+	if (does == MODE_OFF || (does == MODE_OBSERVE && !SELECT_IS_MODE_RUN_NOW(mode)))
+		return inner JOB_TEST_ARGS;
+	if (does == MODE_OBSERVE)
+		return job_observe(&call);
 	why = job_request_read(job, &site, min_nodes, max_nodes, req_nodes, &req);
 	if (SELECT_IS_MODE_TEST_ONLY(mode) && !job_request_waits(&req))
 		return inner JOB_TEST_ARGS;
@@ -699,13 +773,30 @@ int steer_job_test(slurm_job_test_t inner, job_record_t *job, bitstr_t *nodes, u
 	return rc;
 }
 
+/* Whether Topiary may place the job in any of its partitions. */
+static bool acts_on(const job_desc_msg_t *job)
+{
+	char *names = xstrdup(job->partition), *rest = names, *name;
+	bool acts = !names && mode_in(default_part_loc ? default_part_loc->name : NULL) == MODE_ON;
+
+	while (rest && (name = strsep(&rest, ",")))
+		acts |= mode_in(name) == MODE_ON;
+	xfree(names);
+	return acts;
+}
+
 __attribute__((visibility("default"))) int topiary_submitted(const job_desc_msg_t *job, struct err *e)
 {
 	struct snapshot_view *v;
 	int rc;
 
-	if (!started)
-		return submitted_ignored(job, "Topiary's select plugin is not active (see slurmctld's log)", e);
+	if (idle || !acts_on(job)) {
+		*e->text = '\0';
+		submitted_ignored(job, idle ? idle : site_mode == MODE_OBSERVE ?
+				  "TopoMode=observe in slurmctld's topiary.conf" :
+				  "TopoPartitions in slurmctld's topiary.conf does not have the job's partition", e);
+		return SUBMITTED_INACTIVE;
+	}
 	v = snapshot_view_get();
 	rc = submitted_check(job, &site, v, e);
 	snapshot_view_release(v);

@@ -25,14 +25,19 @@ int steer_job_test(slurm_job_test_t inner, job_record_t *job, bitstr_t *nodes, u
 		   uint32_t req_nodes, uint16_t mode, slurm_list_t preemptees, slurm_list_t *preempted,
 		   slurm_exclusion_t *excluded WILL_RUN_PARM);
 
-/* slurmctld has started a job, or the job has ended, possibly to run again. */
+/*
+ * slurmctld starts a job, before and after the wrapped plugin allocates its cores; or the job has ended, possibly to
+ * run again.
+ */
+void steer_starting(job_record_t *job);
 void steer_started(job_record_t *job);
 void steer_ended(job_record_t *job);
 
 /*
  * Called by job_submit_topiary.so (submitted.c). Returns 0; or 1 or -1, the job being accepted or refused, with a
- * sentence for the user.
+ * sentence for the user; or SUBMITTED_INACTIVE, with a sentence or "": nothing of Topiary applies to the job here.
  */
+#define SUBMITTED_INACTIVE 2
 int topiary_submitted(const job_desc_msg_t *job, struct err *e);
 
 /*

@@ -51,10 +51,47 @@ static actions on_step_exit = {
 	[S_CTX_REMOTE] = { monitor_close, step_close },
 };
 
+/*
+ * TopoMode=on, and on a node the job's partition in TopoPartitions; else the options are accepted, and nothing is done.
+ * Where topiary.conf cannot be read, the hooks report that.
+ */
+static bool is_on(spank_t sp)
+{
+	char partition[256] = "";
+
+	if (!step.configured)
+		return true;
+	if (strcasecmp(step.settings.topo_mode, "on"))
+		return false;
+	if (!*step.settings.topo_partitions || !spank_remote(sp))
+		return true;
+	return spank_getenv(sp, "SLURM_JOB_PARTITION", partition, sizeof(partition)) == ESPANK_SUCCESS &&
+	       settings_has_name(step.settings.topo_partitions, partition);
+}
+
+/* Once a step, on the stderr of its first task. */
+static void report_unused(spank_t sp)
+{
+	struct buf list = {0};
+	uint32_t rank = 1;
+
+	options_list_given(&list);
+	if (list.len && !list.failed && spank_get_item(sp, S_TASK_GLOBAL_ID, &rank) == ESPANK_SUCCESS && !rank)
+		slurm_spank_log("topiary: no effect: %s: %s", list.data, strcasecmp(step.settings.topo_mode, "on") ?
+				"TopoMode in topiary.conf is not on" :
+				"TopoPartitions in topiary.conf does not have the job's partition");
+	buf_free(&list);
+}
+
 static int dispatch(actions hook, spank_t sp, int argc, char **argv)
 {
 	int c = spank_context(), rc = 0;
 
+	if (hook != on_init && !is_on(sp)) {
+		if (hook == on_task)
+			report_unused(sp);
+		return 0;
+	}
 	for (int i = 0; c > S_CTX_ERROR && c < CONTEXTS && i < MAX_ACTIONS && hook[c][i]; i++)
 		rc |= hook[c][i](sp, argc, argv);
 	return rc;

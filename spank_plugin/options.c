@@ -115,6 +115,13 @@ bool options_set_by_user(const char *name)
 	return false;
 }
 
+void options_list_given(struct buf *out)
+{
+	for (size_t i = 0; i < OPTIONS; i++)
+		if (set_by_user[i] && rows[i].remote != ignore)
+			buf_printf(out, "%s--%s", out->len ? ", " : "", rows[i].name);
+}
+
 /* The fields are enums whose 0 is off. */
 static const struct {
 	const char *option;

@@ -34,6 +34,9 @@ bool options_set_by_user(const char *name);
 /* All options for getopt_long(3), with an entry of zeros at the end. */
 const struct option *options_names(void);
 
+/* Append the options of the user's that have an effect on the nodes: "--topo-omp, --topo-matrix". */
+void options_list_given(struct buf *out);
+
 /* Append the options of the user's that apply to single tasks: "--topo-omp, --topo-nic". */
 void options_list_per_task(struct buf *out);
 

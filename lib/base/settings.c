@@ -42,6 +42,10 @@ static const struct item items[] = {
 	PATH("RunDir", run_dir, "/run/topiary"),
 	PATH("TopologyFile", topology_file, "/run/topiary/topology.xml"),
 	WORD("ExportFormat", export_format, "own", "own", "2", "3"),
+	WORD("TopoMode", topo_mode, "on", "off", "observe", "on"),
+	TEXT("TopoPartitions", topo_partitions, ""),
+	PATH("ObserveFile", observe_file, "/var/log/slurm/topiary-observed"),
+	UINT("ObserveShare", observe_share, "3", 1, 100),
 	TEXT("TopoFit", topo_fit, "prefer"),
 	TEXT("TopoLevel", topo_level, "node"),
 	TEXT("TopoMem", topo_mem, "prefer"),
@@ -312,6 +316,18 @@ const char *settings_path(char *space, size_t size)
 		return "/etc/slurm/topiary.conf";
 	snprintf(space, size, "%.*s/topiary.conf", (int) (slash - slurm), slurm);
 	return space;
+}
+
+bool settings_has_name(const char *list, const char *name)
+{
+	size_t len;
+
+	for (; *(list += strspn(list, ", ")); list += len) {
+		len = strcspn(list, ", ");
+		if (strlen(name) == len && !memcmp(list, name, len))
+			return true;
+	}
+	return false;
 }
 
 bool settings_yes(const char *value)

@@ -153,6 +153,8 @@ static int resolve_path(const char *name, const char *value, char *out, size_t s
 
 int submit_init(spank_t sp, int argc, char **argv)
 {
+	/* For TopoMode; a file that cannot be read is reported on the nodes. */
+	step_configure(argc, argv, NULL);
 	plugin_argc = argc;
 	plugin_argv = argv;
 	return options_register(sp, resolve_path);

@@ -50,10 +50,11 @@ def test_each_value_has_its_origin(site):
     for reader in ("commands", "spank"):
         assert f"RunDir={run_dir} ({path}:{at})" in found[reader], found
     assert (found["select"][-1]
-            == f"{path} (beside slurm.conf); by default: TopoFit=prefer TopoLevel=node "
-               "TopoMem=prefer TopoGpuCores=spare TopoVerdicts=admin WithoutSnapshot=run")
+            == f"{path} (beside slurm.conf); by default: TopoMode=on TopoPartitions= "
+               "ObserveFile=/var/log/slurm/topiary-observed ObserveShare=3 TopoFit=prefer "
+               "TopoLevel=node TopoMem=prefer TopoGpuCores=spare TopoVerdicts=admin WithoutSnapshot=run")
     assert found["commands"][-1].startswith(f"{path} (TOPIARY_CONF); by default: ExportFormat=own ")
-    assert found["spank"][-1].startswith(f"{path} (config= in plugstack.conf); by default: TopoTasks=off ")
+    assert found["spank"][-1].startswith(f"{path} (config= in plugstack.conf); by default: TopoMode=on ")
 
 
 def test_table_shows_finding_and_remedy(site):

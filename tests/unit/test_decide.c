@@ -147,7 +147,7 @@ static void job_free(void *x)
 	free(job);
 }
 
-static void cluster_make(unsigned nodes)
+static void cluster_make(unsigned nodes, const char *mode)
 {
 	FILE *snapshot = file_of("snapshot"), *conf = file_of("topiary.conf");
 	struct snapshot_view *v;
@@ -160,7 +160,8 @@ static void cluster_make(unsigned nodes)
 		fprintf(snapshot, "nodes n%u S%u\n", i, i % SHAPES);
 	fprintf(snapshot, "end\n");
 	fclose(snapshot);
-	fprintf(conf, "SnapshotFile=%s/snapshot\nSnapshotPoll=1\n", folder);
+	fprintf(conf, "SnapshotFile=%s/snapshot\nSnapshotPoll=1\nTopoMode=%s\nObserveFile=%s/observed\n", folder, mode,
+		folder);
 	fclose(conf);
 	node_record_count = nodes;
 	node_record_table_ptr = xcalloc(nodes, sizeof(*node_record_table_ptr));
@@ -177,6 +178,19 @@ static void cluster_make(unsigned nodes)
 		usleep(10000);
 	assert_int_equal(snapshot_view_nodes(v), nodes);
 	snapshot_view_release(v);
+}
+
+static void cluster_free(void)
+{
+	steer_stop();
+	for (unsigned i = 0; i < (unsigned) node_record_count; i++) {
+		FREE_NULL_BITMAP(node_record_table_ptr[i]->node_spec_bitmap);
+		xfree(node_record_table_ptr[i]->name);
+		xfree(node_record_table_ptr[i]);
+	}
+	FREE_NULL_LIST(job_list);
+	xfree(node_record_table_ptr);
+	FREE_NULL_BITMAP(default_part_loc->node_bitmap);
 }
 
 /* --- requests */
@@ -258,35 +272,51 @@ static void submit(const struct hostile *h, unsigned nodes)
 	judge(h, "submitted", nodes, SUBMIT_LOOKS * nodes, SHAPES);
 }
 
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
+#define NO_WILL_RUN , NULL
+#else
+#define NO_WILL_RUN
+#endif
+
+/* A request as slurmctld's records of it; the caller sets the pointers between them. */
+struct asked {
+	job_record_t job;
+	slurm_job_details_t details;
+	multi_core_data_t mc;
+};
+
+static struct asked asked_make(const struct hostile *h)
+{
+	return (struct asked){
+		.mc = { .boards_per_node = NO_VAL16, .sockets_per_board = NO_VAL16, .sockets_per_node = NO_VAL16,
+			.cores_per_socket = NO_VAL16, .threads_per_core = NO_VAL16, .ntasks_per_board = NO_VAL16,
+			.ntasks_per_socket = NO_VAL16, .ntasks_per_core = NO_VAL16 },
+		.details = { .num_tasks = h->tasks, .cpus_per_task = h->cpus, .ntasks_per_node = h->per_node,
+			     .pn_min_cpus = h->min_cpus, .min_cpus = MIN(h->tasks, 1000000),
+			     .overcommit = h->overcommit, .whole_node = h->whole ? WHOLE_NODE_REQUIRED : 0 },
+		.job = { .magic = JOB_MAGIC, .job_id = 1, .comment = (char *) h->words,
+			 .part_ptr = default_part_loc },
+	};
+}
+
 static void decide(const struct hostile *h, uint16_t mode, const char *when, unsigned nodes)
 {
-	multi_core_data_t mc = { .boards_per_node = NO_VAL16, .sockets_per_board = NO_VAL16,
-				 .sockets_per_node = NO_VAL16, .cores_per_socket = NO_VAL16,
-				 .threads_per_core = NO_VAL16, .ntasks_per_board = NO_VAL16,
-				 .ntasks_per_socket = NO_VAL16, .ntasks_per_core = NO_VAL16 };
-	slurm_job_details_t d = { .mc_ptr = &mc, .num_tasks = h->tasks, .cpus_per_task = h->cpus,
-				  .ntasks_per_node = h->per_node,
-				 .pn_min_cpus = h->min_cpus, .min_cpus = MIN(h->tasks, 1000000),
-				 .overcommit = h->overcommit };
-	job_record_t job = { .magic = JOB_MAGIC, .job_id = 1, .details = &d, .comment = (char *) h->words,
-			     .part_ptr = default_part_loc };
+	struct asked a = asked_make(h);
 	bitstr_t *all = bit_copy(default_part_loc->node_bitmap);
 	slurm_list_t preempted = NULL;
 
-	d.whole_node = h->whole ? WHOLE_NODE_REQUIRED : 0;
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
-	steer_job_test(inner, &job, all, h->min_nodes, h->max_nodes, h->max_nodes, mode, NULL, &preempted, NULL, NULL);
-#else
-	steer_job_test(inner, &job, all, h->min_nodes, h->max_nodes, h->max_nodes, mode, NULL, &preempted, NULL);
-#endif
+	a.job.details = &a.details;
+	a.details.mc_ptr = &a.mc;
+	steer_job_test(inner, &a.job, all, h->min_nodes, h->max_nodes, h->max_nodes, mode, NULL, &preempted, NULL
+		       NO_WILL_RUN);
 	judge(h, when, nodes, (SELECT_IS_MODE_WILL_RUN(mode) ? LATER_LOOKS : LOOKS) * nodes, SCORES(nodes));
 	FREE_NULL_BITMAP(all);
-	xfree(job.admin_comment);
+	xfree(a.job.admin_comment);
 }
 
 static void run(unsigned nodes)
 {
-	cluster_make(nodes);
+	cluster_make(nodes, "on");
 	for (unsigned i = 0; i < REQUESTS; i++) {
 		struct hostile h = hostile_make(i, nodes);
 
@@ -300,21 +330,139 @@ static void run(unsigned nodes)
 		"%u nodes: at most %lu looks a node, %lu scores, %lu calls with %lu nodes offered\n",
 		nodes, most.looks, most.scores, most.calls, most.offered);
 	most = (struct counts){0};
-	steer_stop();
-	for (unsigned i = 0; i < nodes; i++) {
-		FREE_NULL_BITMAP(node_record_table_ptr[i]->node_spec_bitmap);
-		xfree(node_record_table_ptr[i]->name);
-		xfree(node_record_table_ptr[i]);
-	}
-	FREE_NULL_LIST(job_list);
-	xfree(node_record_table_ptr);
-	FREE_NULL_BITMAP(default_part_loc->node_bitmap);
+	cluster_free();
 }
 
 TEST(costs_are_linear_in_nodes)
 {
 	run(100);
 	run(500);
+}
+
+/* --- TopoMode=observe */
+
+#define DECISIONS 1000000
+
+static struct {
+	const job_record_t *job;
+	const bitstr_t *nodes;
+	const slurm_exclusion_t *excluded;
+	const slurm_list_t *preempted;
+	uint32_t min_nodes, max_nodes, req_nodes;
+	uint16_t mode;
+	struct asked as;		/* the job's records, byte for byte */
+	bitstr_t *content;		/* of nodes: before the call, and what the inner plugin left */
+	unsigned long calls, starts;
+	int rc;
+} given;
+
+static void assert_untouched(const struct asked *a)
+{
+	assert_memory_equal(&a->job, &given.as.job, sizeof(a->job));
+	assert_memory_equal(&a->details, &given.as.details, sizeof(a->details));
+	assert_memory_equal(&a->mc, &given.as.mc, sizeof(a->mc));
+}
+
+/* What it is given is what slurmctld gave; what it answers is drawn. */
+static int inner_observed JOB_TEST_PARMS
+{
+	given.calls++;
+	assert_true(job == given.job && nodes == given.nodes && excluded == given.excluded && !preemptees &&
+		    preempted == given.preempted && min_nodes == given.min_nodes && max_nodes == given.max_nodes &&
+		    req_nodes == given.req_nodes && mode == given.mode && bit_equal(nodes, given.content));
+	assert_untouched((const struct asked *) job);
+	if (rand_r(&seed) % 2)
+		bit_clear(nodes, rand_r(&seed) % node_record_count);
+	bit_copybits(given.content, nodes);
+	given.rc = rand_r(&seed) % 2 ? SLURM_SUCCESS : SLURM_ERROR;
+	return given.rc;
+}
+
+/* Slurm's choice: cores of one node. */
+static job_resources_t *chosen_make(void)
+{
+	job_resources_t *r = calloc(1, sizeof(*r));
+	unsigned node = rand_r(&seed) % node_record_count, cores = node_record_table_ptr[node]->tot_cores;
+
+	r->nhosts = 1;
+	r->node_bitmap = bit_alloc(node_record_count);
+	r->core_bitmap = bit_alloc(cores);
+	bit_set(r->node_bitmap, node);
+	bit_nset(r->core_bitmap, 0, rand_r(&seed) % cores);
+	return r;
+}
+
+static void observe(const struct hostile *h, uint16_t mode, bitstr_t *nodes, job_resources_t *chosen)
+{
+	struct asked a = asked_make(h);
+	slurm_list_t preempted = NULL;
+	int rc;
+
+	a.job.details = &a.details;
+	a.details.mc_ptr = &a.mc;
+	memcpy(&given.as, &a, sizeof(a));
+	bit_copybits(nodes, default_part_loc->node_bitmap);
+	bit_copybits(given.content, nodes);
+	given.job = &a.job;
+	given.preempted = &preempted;
+	given.min_nodes = h->min_nodes;
+	given.max_nodes = given.req_nodes = h->max_nodes;
+	given.mode = mode;
+	rc = steer_job_test(inner_observed, &a.job, nodes, h->min_nodes, h->max_nodes, h->max_nodes, mode, NULL,
+			    &preempted, NULL NO_WILL_RUN);
+	assert_true(rc == given.rc && bit_equal(nodes, given.content) && !preempted);
+	assert_untouched(&a);
+	if (rc != SLURM_SUCCESS || mode != SELECT_MODE_RUN_NOW)
+		return;
+	given.starts++;
+	a.job.job_state = given.as.job.job_state = JOB_RUNNING;
+	a.job.job_resrcs = given.as.job.job_resrcs = chosen;
+	steer_starting(&a.job);
+	assert_untouched(&a);
+}
+
+TEST(observing_passes_on_what_slurmctld_gave_and_what_slurm_answers)
+{
+	static const uint16_t modes[] = { SELECT_MODE_RUN_NOW, SELECT_MODE_WILL_RUN, SELECT_MODE_TEST_ONLY };
+	unsigned long lines = 0, other = 0, passed = 0, n;
+	job_desc_msg_t desc;
+	char line[1024], path[PATH_MAX];
+	bitstr_t *nodes = bit_alloc(100);
+	FILE *f;
+
+	cluster_make(100, "observe");
+	given.nodes = nodes;
+	given.content = bit_copy(nodes);
+	for (unsigned i = 0; i < DECISIONS;) {
+		job_resources_t *chosen = chosen_make();
+		struct hostile h = hostile_make(i, node_record_count);
+
+		for (unsigned k = 0; k < 200; k++, i++)
+			observe(&h, modes[i % ROWS(modes)], nodes, chosen);
+		FREE_NULL_BITMAP(chosen->node_bitmap);
+		FREE_NULL_BITMAP(chosen->core_bitmap);
+		free(chosen);
+	}
+	assert_int_equal(given.calls, DECISIONS);
+	slurm_init_job_desc_msg(&desc);
+	desc.comment = "topo-request=/package=1/core=65535";
+	assert_int_equal(topiary_submitted(&desc, &err), SUBMITTED_INACTIVE);
+	assert_non_null(strstr(err.text, "TopoMode=observe"));
+	cluster_free();
+	snprintf(path, sizeof(path), "%s/observed", folder);
+	assert_non_null(f = fopen(path, "r"));
+	for (; fgets(line, sizeof(line), f); lines++) {
+		assert_true(!strncmp(line, "observed=1 time=", 16) && strstr(line, " outcome="));
+		other += strstr(line, " outcome=other ") != NULL;
+		assert_int_equal(sscanf(strstr(line, " passed="), " passed=%lu", &n), 1);
+		passed += n;
+	}
+	fclose(f);
+	print_message("%lu starts: %lu compared, %lu of them with another choice, at most %lu passed\n", given.starts,
+		      lines, other, passed);
+	assert_true(lines && other && lines + passed <= given.starts);
+	FREE_NULL_BITMAP(given.content);
+	FREE_NULL_BITMAP(nodes);
 }
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
