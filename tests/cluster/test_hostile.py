@@ -25,7 +25,7 @@ from rig.processes import Daemon, descendants, wait_until
 NODES = {"cn1": "amd-4x16", "cn5": None}
 IN_OPEN, IN_NONBLOCK = 0x20, 0o4000
 # Seconds after which Slurm drains a node whose step does not end: well below MapTimeout's default.
-UNKILLABLE = 20
+UNKILLABLE = 45
 
 
 def compiled(source, target, *flags):

@@ -3,6 +3,7 @@
 """TopoMode: Slurm's choice stands while Topiary observes, and elsewhere when it begins with one partition."""
 import json
 import random
+import re
 from contextlib import contextmanager
 
 from rig.ask import cores_of, wait_running
@@ -70,9 +71,16 @@ def trace(cluster, count=12):
     return found
 
 
+def records(cluster):
+    """slurmctld's record of each job by its number: tests before this one have left some."""
+    shown = cluster.command(["scontrol", "-o", "show", "job"]).stdout
+    return dict(re.findall(r"^JobId=(\d+) (.*)$", shown, re.M))
+
+
 def test_observing_changes_nothing_and_reports(cluster):
     lines = "TopoMode=observe\nObserveFile={folder}/work/observed\nObserveShare=100\nTopoPlace=compact\n"
     with restarted(cluster, lines, "TopoMode=observe: Slurm places all jobs"):
+        before = records(cluster)
         found = trace(cluster)
         done = cluster.command(["srun", "-n1", "--topo-place=scatter", "--topo-request=/package=64/core=1", "env"],
                                user="nobody")
@@ -80,7 +88,8 @@ def test_observing_changes_nothing_and_reports(cluster):
                 if line.startswith(("TOPIARY_", "HWLOC_", "OMP_"))} <= {"TOPIARY_CONF", "HWLOC_THISSYSTEM"}
         assert "topiary: no effect: --topo-place: TopoMode in topiary.conf is not on" in done.stderr
         assert "topo-request and --topo-mem have no effect: TopoMode=observe" in done.stderr
-        assert "topiary:" not in cluster.command(["scontrol", "show", "job"]).stdout
+        ours = {number: record for number, record in records(cluster).items() if number not in before}
+        assert len(ours) >= 13 and not any("topiary:" in record for record in ours.values()), ours
 
         def report():
             return json.loads(cluster.topiary("observed", "--json", check=False).stdout or "{}")

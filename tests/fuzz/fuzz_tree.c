@@ -46,10 +46,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct tree *t = tree_parse((const char *)data, size, "fuzz", NULL), *again, *other;
 	struct buf facts = {0};
+	struct canon c;
 
 	if (!t)
 		return 0;
-	again = tree_parse(t->canonical.data, t->canonical.len, "again", NULL);
+	if (canon_parse((const char *)data, size, "fuzz", &c, NULL))
+		abort();
+	again = tree_parse(c.xml.data, c.xml.len, "again", NULL);
+	canon_free(&c);
 	other = tree_parse(fixed, strlen(fixed), "fixed", NULL);
 	if (!again || !other || again->n != t->n || again->nextras != t->nextras)
 		abort();

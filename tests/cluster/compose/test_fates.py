@@ -100,8 +100,9 @@ def test_job_that_waits_for_the_limit_of_its_partition(plain):
     number = submit(plain.ours, *"-N1 -n8 -p capped -w big1 --comment=topo-fit=require,topo-level=l3".split())
     settled(plain.ours, number)
     assert wait_until(lambda: not plain.ours.topiary("why", "-v", number, check=False).returncode, 30)
-    assert ("because  it requires 1 node with 8 cores in one L3 cache; jobs of partition capped have 5 CPUs of node"
-            " big1, with MaxCPUsPerNode=8\n" in plain.ours.topiary("why", "-v", number).stdout)
+    told = plain.ours.topiary("why", "-v", number).stdout
+    assert ("it requires 1 node with 8 cores in one L3 cache; jobs of partition capped have 5 CPUs of node"
+            " big1, with MaxCPUsPerNode=8\n" in told), told
 
 
 def test_node_with_a_job_is_none_for_all_of_its_memory(plain):
@@ -142,7 +143,7 @@ def test_why_tells_of_the_cores_that_slurm_gave(plain):
     for _ in range(2):
         running(plain.ours, "-N1", "-w", "mid2", "-n14", "--topo-fit=require", "--topo-level=package")
     number, placed = running(plain.ours, "-N2", "-w", "mid1,mid2", "-n6")
-    told = plain.ours.topiary("why", number).stdout
+    told = plain.ours.topiary("why", "-v", number).stdout
     most = max(len({core // 8 for core in mine}) for mine in placed.values())
     assert f"touches  {most} package{'s' * (most > 1)}, " in told, told
-    assert "3 on each" in told if len({len(mine) for mine in placed.values()}) == 1 else "6 tasks on 2 nodes\n" in told
+    assert "3 on each" in told if len({len(mine) for mine in placed.values()}) == 1 else "6 tasks on 2 nodes\n" in told, told
