@@ -146,4 +146,5 @@ def test_why_tells_of_the_cores_that_slurm_gave(plain):
     told = plain.ours.topiary("why", "-v", number).stdout
     most = max(len({core // 8 for core in mine}) for mine in placed.values())
     assert f"touches  {most} package{'s' * (most > 1)}, " in told, told
-    assert "3 on each" in told if len({len(mine) for mine in placed.values()}) == 1 else "6 tasks on 2 nodes\n" in told, told
+    even = len({len(mine) for mine in placed.values()}) == 1
+    assert ("3 on each" if even else "6 tasks on 2 nodes\n") in told, told
