@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hwcmp/compare.h"
+#include "hwxml/canon.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -105,6 +105,18 @@ static const char discovered[] =
 	"caguid=0x10\r\nCa\t2 \"H-0000000000000010\"\t\t# \"cn1 mlx4_0\"\r\n"
 	"[1](11) \t\"S-00000000000000a1\"[1]\t\t# lid 2 lmc 0 \"leaf\" lid 1 4xQDR";
 
+/* Descriptions that are no host's, and one that imitates the name that such an adapter gets. */
+TEST(adapters_of_no_host_may_have_one_name)
+{
+	static const char text[] =
+	"CA     2  1 0x0000000000000011 4x QDR - SW     1  1 0x00000000000000a1 ( 'a b c' - 'H-0000000000000011' )\n"
+	"CA     3  1 0x0000000000000011 4x QDR - SW     1  2 0x00000000000000a1 ( 'a b c' - 'leaf' )\n"
+	"CA     4  1 0x0000000000000012 4x QDR - SW     1  3 0x00000000000000a1 ( 'H-0000000000000011' - 'leaf' )\n";
+	OWNED(fabric_free) struct fabric *f = fabric_of(text);
+
+	assert_int_equal(f->nswitches, 1);
+}
+
 TEST(reads_every_format_of_infiniband)
 {
 	static const char *const rows[] = { ports, discovered };

@@ -148,7 +148,7 @@ static void title_by_guid(const struct end *end, struct buf *out)
 
 static bool title_host(const struct end *end, const struct fabric_names *names, struct titled *t, struct buf *out)
 {
-	const char *known = names_find(names, end->guid);
+	const char *known = names_find(names, end->guid), *device;
 
 	if (!known)
 		known = names_find(names, end->port);
@@ -160,7 +160,8 @@ static bool title_host(const struct end *end, const struct fabric_names *names, 
 		buf_puts(out, known);
 		return true;
 	}
-	if (end->text && (t->device = names_host(end->text, out))) {
+	if (end->text && (device = names_host(end->text, out))) {
+		t->device = device;
 		t->described = true;
 		t->number = end->number;
 		return true;
