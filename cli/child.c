@@ -55,3 +55,28 @@ int cmd_child(int (*work)(const void *given, struct buf *out, struct err *e), co
 	buf_free(&b);
 	return -1;
 }
+
+struct program {
+	const char *const *argv;
+	enum cmd_stderr how;
+};
+
+static int program_main(int to, void *arg)
+{
+	const struct program *p = arg;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	dup2(null, STDIN_FILENO);
+	dup2(to, STDOUT_FILENO);
+	if (p->how != STDERR_OURS)
+		dup2(p->how == STDERR_TOO ? to : null, STDERR_FILENO);
+	execvp(p->argv[0], (char *const *) p->argv);
+	fprintf(stderr, "%s: %s\n", p->argv[0], strerror(errno));
+	return 127;
+}
+
+int cmd_program(const char *const argv[], enum cmd_stderr how, unsigned seconds, size_t max, struct buf *out,
+		struct err *e)
+{
+	return child_run(program_main, &(struct program){ argv, how }, seconds, max, out, e);
+}

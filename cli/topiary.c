@@ -33,7 +33,7 @@ static const struct command {
 	{ "whatif", "Say when and where a job would start, without submitting it", cmd_whatif },
 	{ "fragmentation", "Count and draw what of the cluster is wholly free", cmd_fragmentation },
 	{ "bind", "Run a rank of torchrun, Ray or mpirun near its GPU, memory and NIC", cmd_bind },
-	{ "audit", "Report how the running jobs of a cluster lie on its hardware", cmd_audit },
+	{ "audit", "Report how the running jobs of a cluster are placed on its hardware", cmd_audit },
 	{ "why", "Explain why a job has its cores, or why it waits", cmd_why },
 	{ "observed", "Report how Topiary would have placed the jobs that TopoMode=observe saw", cmd_observed },
 	{ "replay", "Replay past jobs under other policies, offline", cmd_replay },

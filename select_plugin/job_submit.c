@@ -97,7 +97,7 @@ static int check_matrix(const job_desc_msg_t *job, struct err *e)
 	if (!path || !n || job->num_tasks == NO_VAL || n >= job->num_tasks)
 		return 0;
 	return err_set(e, "--topo-matrix=%.200s: the matrix has %lu rank%s, but the job has %u tasks", path,
-		       n, n == 1 ? "" : "s", job->num_tasks);
+		       n, PLURAL(n), job->num_tasks);
 }
 
 int job_submit(job_desc_msg_t *job, uint32_t submitter, char **message)

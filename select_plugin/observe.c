@@ -75,7 +75,7 @@ static void lines_append(const struct buf *lines, unsigned dropped)
 		      strerror(rc));
 	if (dropped)
 		error("topiary: ObserveFile=%s: %u comparison%s dropped, because the file system is too slow",
-		      writer.path, dropped, dropped == 1 ? "" : "s");
+		      writer.path, dropped, PLURAL(dropped));
 	reported = rc;
 }
 

@@ -497,11 +497,11 @@ static void add_requirement(const struct candidate_set *s, struct buf *out)
 		job_request_need(req, share[0].tasks, first, &need);
 	each |= !need.cores;
 	if (each)
-		buf_printf(out, "%u task%s of %u CPU%s", req->tasks, req->tasks == 1 ? "" : "s", req->cpus_per_task,
-			   req->cpus_per_task == 1 ? "" : "s");
+		buf_printf(out, "%u task%s of %u CPU%s", req->tasks, PLURAL(req->tasks), req->cpus_per_task,
+			   PLURAL(req->cpus_per_task));
 	else
-		buf_printf(out, "%u node%s with %s%u core%s", req->min_nodes, req->min_nodes == 1 ? "" : "s",
-			   share[1].nodes ? "up to " : "", need.cores, need.cores == 1 ? "" : "s");
+		buf_printf(out, "%u node%s with %s%u core%s", req->min_nodes, PLURAL(req->min_nodes),
+			   share[1].nodes ? "up to " : "", need.cores, PLURAL(need.cores));
 	if (request_path_text(&req->request.path, path, sizeof(path)))
 		buf_printf(out, "%s at %s", each ? ", those of each node" : "", path);
 	else if (required && req->request.level != LEVEL_NODE)
@@ -529,7 +529,7 @@ static void add_obstacles(const struct candidate_set *s, struct buf *out)
 			   s->unknown, s->candidates, node_record_table_ptr[node]->name);
 	else if ((node = candidates_capped(s)) >= 0)
 		buf_printf(out, "; jobs of partition %s have %u CPU%s of node %s, with MaxCPUsPerNode=%u", part->name,
-			   candidates_partition_cpus(s, node), candidates_partition_cpus(s, node) == 1 ? "" : "s",
+			   candidates_partition_cpus(s, node), PLURAL(candidates_partition_cpus(s, node)),
 			   node_record_table_ptr[node]->name,
 			   part->max_cpus_per_node);
 }

@@ -311,12 +311,8 @@ int options_register(spank_t sp, options_path_fn *resolve)
 int options_resolve(spank_t sp, int argc, char **argv)
 {
 	(void) sp, (void) argc, (void) argv;
-	for (size_t i = 0; options.bind.tasks && i < OPTIONS; i++) {
-		const char *value = bind_request_auto(rows[i].name);
-
-		if (value && !set_by_user[i])
-			bind_request_set(&options.bind, rows[i].name, value, NULL);
-	}
+	if (options.bind.tasks)
+		bind_request_auto(&options.bind, options_set_by_user);
 	return 0;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +9,10 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/child.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "child.h"
 #include "cmd.h"
 #include "hwxml/canon.h"
 #include "hwxml/tree.h"
@@ -26,9 +25,6 @@
 #define OUTPUT_MAX_BYTES (2u << 30)
 #define OUTPUT_SECONDS 300
 #define WORST 10
-
-/* The tool of `make tool` has no registry. */
-#pragma weak published_snapshot
 
 static const char *const level_keys[AUDIT_LEVELS] = { "package", "numa", "l3", "switch" };
 
@@ -75,8 +71,8 @@ static const struct cmd_option options[] = {
 
 static const struct cmd_syntax syntax = {
 	options, NULL,
-	"Report how the running jobs of this cluster lie on its hardware. It reads what every user may read, needs "
-	"neither daemon nor plugin, and changes nothing.",
+	"Report how the running jobs of this cluster are placed on its hardware. It reads what every user may read, "
+	"needs neither daemon nor plugin, and changes nothing.",
 	{0}, NULL, check_args,
 };
 
@@ -101,23 +97,9 @@ struct input {
 	struct snapshot *snapshot;
 };
 
-static int program_main(int fd, void *arg)
-{
-	char *const *argv = arg;
-	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-	dup2(null, STDIN_FILENO);
-	dup2(fd, STDOUT_FILENO);
-	setenv("LC_ALL", "C", 1);
-	setenv("SLURM_TIME_FORMAT", "standard", 1);
-	execvp(argv[0], argv);
-	fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));
-	return 127;
-}
-
 static int program_run(const char *const argv[], struct buf *out, struct err *e)
 {
-	int rc = child_run(program_main, (void *) argv, OUTPUT_SECONDS, OUTPUT_MAX_BYTES, out, e);
+	int rc = cmd_program(argv, STDERR_OURS, OUTPUT_SECONDS, OUTPUT_MAX_BYTES, out, e);
 
 	if (rc > 0) {
 		buf_free(out);
@@ -306,16 +288,11 @@ static int topologies_read(struct input *u, const struct cmd *c, struct args *a,
 			rc = given_use(u, &given[added], own, e);
 	}
 	/* Of Topiary's own, where there is one: what has been read so far is preferred. */
-	if (!rc && (a->snapshot || (published_snapshot && !a->ntopologies && !a->nodes))) {
-		struct buf snapshot = {0};
+	if (!rc && (a->snapshot || (!a->ntopologies && !a->nodes))) {
 		struct err why;
 
-		if (!a->snapshot)
-			u->snapshot = published_snapshot(c, NULL, &why);
-		else if (!file_read(a->snapshot, SNAPSHOT_MAX_BYTES, &snapshot, e))
-			u->snapshot = snapshot_parse(snapshot.data ? snapshot.data : "", snapshot.len, a->snapshot, e);
+		u->snapshot = published_snapshot(c, a->snapshot, a->snapshot ? e : &why);
 		rc = u->snapshot ? directory_fill(&d, u->snapshot, e) : a->snapshot ? -1 : 0;
-		buf_free(&snapshot);
 	}
 	for (size_t i = 0; !rc && i < u->audit.s.nnodes; i++) {
 		const struct scontrol_node *node = &u->audit.s.nodes[i];
@@ -438,7 +415,7 @@ static struct worst *worst_find(const struct audit *u, size_t *n, struct err *e)
 	return list;
 }
 
-/* The kinds without topology, and what measures it. */
+/* The number of nodes without topology. */
 static unsigned without(const struct input *in)
 {
 	unsigned n = 0;
@@ -655,9 +632,13 @@ int cmd_audit(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = {0};
 	struct input in = {0};
-	int rc = cmd_parse(c, &syntax, &a, argc, argv, e) || scontrol_read(&in, &a, e) ||
-		 topologies_read(&in, c, &a, e) || audit_run(&in.audit, e) ? -1 : 0;
+	int rc;
 
+	/* For what is run: the words and times of scontrol as they are read. */
+	setenv("LC_ALL", "C", 1);
+	setenv("SLURM_TIME_FORMAT", "standard", 1);
+	rc = cmd_parse(c, &syntax, &a, argc, argv, e) || scontrol_read(&in, &a, e) ||
+	     topologies_read(&in, c, &a, e) || audit_run(&in.audit, e) ? -1 : 0;
 	if (!rc)
 		rc = c->json ? print_json(&in, e) : print_table(&in, e);
 	audit_free(&in.audit);

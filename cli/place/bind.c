@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <errno.h>
 #include <hwloc.h>
-#include <limits.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <sysexits.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/std.h"
 #include "bind/gpu.h"
 #include "bind/memory.h"
 #include "bind/nic.h"
@@ -47,16 +43,16 @@ struct args {
  * innermost comes first. What binds ranks by default is replaced by what we choose.
  */
 static const struct launcher {
-	const char *name, *local, *count;
+	const char *local, *count;
 	bool binds;
 } launchers[] = {
-	{ "torchrun", "LOCAL_RANK", "LOCAL_WORLD_SIZE", false },
-	{ "DeepSpeed", "LOCAL_RANK", "LOCAL_SIZE", false },
-	{ "Open MPI", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", true },
-	{ "MVAPICH", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE", true },
-	{ "Hydra", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", true },
-	{ "PALS", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE", true },
-	{ "srun", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE", true },
+	{ "LOCAL_RANK", "LOCAL_WORLD_SIZE", false },	/* torchrun, accelerate */
+	{ "LOCAL_RANK", "LOCAL_SIZE", false },		/* DeepSpeed */
+	{ "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", true },
+	{ "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE", true },
+	{ "MPI_LOCALRANKID", "MPI_LOCALNRANKS", true },	/* Hydra: MPICH, Intel MPI */
+	{ "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE", true },
+	{ "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE", true },
 };
 
 struct rank {
@@ -283,7 +279,7 @@ static int place_find(struct binding *b, struct err *e)
 	if (r.place == PLACE_GPU ? places_near_gpus(b, e) :
 				   place_tasks(b->own, &r, b->nplaces, b->args->cpus, false, b->places, e))
 		return -1;
-	hwloc_bitmap_copy(b->pus, b->places[b->place]);
+	hwloc_bitmap_zero(b->pus);
 	for (unsigned i = 0; i < b->nplaces; i++)
 		if (is_mine(b, i))
 			hwloc_bitmap_or(b->pus, b->pus, b->places[i]);
@@ -473,13 +469,10 @@ static const struct cmd_syntax syntax = {
 
 int cmd_bind(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	static const char *const automatic[] = { "topo-place", "topo-membind", "topo-omp", "topo-nic" };
 	struct args a = {0};
 	struct binding b = { .args = &a };
 
-	for (size_t i = 0; i < sizeof(automatic) / sizeof(*automatic); i++)
-		if (bind_request_set(&a.request, automatic[i], bind_request_auto(automatic[i]), e))
-			return -1;
+	bind_request_auto(&a.request, NULL);
 	/* Without topiary.conf: what is wrong there must not keep the program from running. */
 	cmd_line_parse(&syntax, &a, NULL, NULL, argc, argv);
 	if (rank_bind(&b, e))

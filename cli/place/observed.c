@@ -268,7 +268,7 @@ static int print_text(const struct report *r, struct err *e)
 	       "for those that wait: they require a placement that was not free. Idle before: what a choice\n"
 	       "takes from jobs that need whole ones.\n");
 	if (r->unreadable)
-		printf("%lu line%s cannot be read.\n", r->unreadable, r->unreadable == 1 ? "" : "s");
+		printf("%lu line%s cannot be read.\n", r->unreadable, PLURAL(r->unreadable));
 	return 0;
 }
 

@@ -66,7 +66,7 @@ struct snapshot *published_snapshot(const struct cmd *c, const char *path, struc
 			return NULL;
 		}
 	}
-	s = snapshot_parse(text.data, text.len, from, e);
+	s = snapshot_parse(text.data ? text.data : "", text.len, from, e);
 	buf_free(&text);
 	return s;
 }

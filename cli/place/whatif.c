@@ -2,12 +2,11 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "../table.h"
-#include "base/child.h"
 #include "base/file.h"
+#include "child.h"
 #include "cmd.h"
+#include "table.h"
 
 /*
  * `topiary whatif sbatch ...`: when and where a job would start with each fit. `sbatch --test-only` asks slurmctld
@@ -33,15 +32,6 @@ struct answer {
 	char start[32], *nodes, *partition, *refusal;	/* start is "": it would not */
 	unsigned cpus;
 };
-
-static int run_line(int to, void *argv)
-{
-	dup2(to, STDOUT_FILENO);
-	dup2(to, STDERR_FILENO);
-	execvp(((char **) argv)[0], argv);
-	dprintf(to, "%s: %m\n", ((char **) argv)[0]);
-	return 127;
-}
 
 /* "sbatch: Job 7 to start at 2026-11-28T03:34:17 using 8 processors on nodes cn1 in partition main" */
 static bool answer_read(struct answer *a, char *output)
@@ -72,9 +62,9 @@ static bool answer_read(struct answer *a, char *output)
 }
 
 /* The line without its own --topo-fit, with this one; --wrap where nothing else is a script. */
-static char **line_make(const struct cmd_words *line, const char *fit, bool wrap)
+static const char **line_make(const struct cmd_words *line, const char *fit, bool wrap)
 {
-	char **argv = calloc(line->n + 6, sizeof(*argv));
+	const char **argv = calloc(line->n + 6, sizeof(*argv));
 	bool skip = false;
 	int n = 0;
 
@@ -82,7 +72,7 @@ static char **line_make(const struct cmd_words *line, const char *fit, bool wrap
 		return NULL;
 	argv[n++] = line->list[0];
 	argv[n++] = "--test-only";
-	argv[n++] = (char *) fit;
+	argv[n++] = fit;
 	for (int i = 1; i < line->n; i++) {
 		bool own = !strcmp(line->list[i], "--topo-fit");
 
@@ -102,9 +92,10 @@ static int ask(const struct cmd_words *line, struct answer *a, struct err *e)
 
 	snprintf(fit, sizeof(fit), "--topo-fit=%s", a->fit);
 	for (int wrap = 0; wrap < 2 && !found; wrap++) {
-		char **argv = line_make(line, fit, wrap);
+		const char **argv = line_make(line, fit, wrap);
 		struct buf out = {0};
-		int rc = argv ? child_run(run_line, argv, SECONDS, OUTPUT_MAX, &out, e) : err_set(e, "out of memory");
+		int rc = argv ? cmd_program(argv, STDERR_TOO, SECONDS, OUTPUT_MAX, &out, e) :
+				err_set(e, "out of memory");
 
 		free(argv);
 		if (rc < 0) {

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <fcntl.h>
 #include <glob.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/child.h"
 #include "base/file.h"
+#include "child.h"
 #include "cmd.h"
 #include "cores.h"
 #include "now.h"
@@ -212,21 +210,12 @@ static const char *duration(time_t seconds, char text[static 48])
 	return text;
 }
 
-static int run_command(int to, void *argv)
-{
-	dup2(open("/dev/null", O_RDWR | O_CLOEXEC), STDIN_FILENO);
-	dup2(STDIN_FILENO, STDERR_FILENO);
-	dup2(to, STDOUT_FILENO);
-	execvp(((char **) argv)[0], argv);
-	return 127;
-}
-
 /* What a command prints, if it succeeds within a while. The caller frees it. */
 static char *output_of(const char *const argv[])
 {
 	struct buf out = {0};
 
-	if (child_run(run_command, (void *) argv, ADVICE_SECONDS, OUTPUT_MAX, &out, NULL) || !out.len)
+	if (cmd_program(argv, STDERR_DROPPED, ADVICE_SECONDS, OUTPUT_MAX, &out, NULL) || !out.len)
 		buf_free(&out);
 	while (out.len && out.data[out.len - 1] == '\n')
 		out.data[--out.len] = '\0';

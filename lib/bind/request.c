@@ -162,7 +162,7 @@ int bind_request_set(struct bind_request *r, const char *name, const char *value
 	return err_set(e, "--%.60s: unknown Topiary option", name);
 }
 
-const char *bind_request_auto(const char *name)
+void bind_request_auto(struct bind_request *r, bool (*is_set)(const char *name))
 {
 	static const struct { const char *name, *value; } values[] = {
 		{ "topo-place", "gpu" },	/* without GPUs: mem */
@@ -172,7 +172,6 @@ const char *bind_request_auto(const char *name)
 	};
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-		if (!strcmp(values[i].name, name))
-			return values[i].value;
-	return NULL;
+		if (!is_set || !is_set(values[i].name))
+			bind_request_set(r, values[i].name, values[i].value, NULL);
 }

@@ -47,7 +47,10 @@ struct bind_request {
  */
 int bind_request_set(struct bind_request *r, const char *name, const char *value, struct err *e);
 
-/* The value that --topo-tasks=auto gives an option, by its name without dashes; NULL: it leaves that alone. */
-const char *bind_request_auto(const char *name);
+/*
+ * Set the options that --topo-tasks=auto has a value for, but those that are set, by their names without dashes; is_set
+ * NULL: none is. For spank_plugin/options.c and cli/place/bind.c.
+ */
+void bind_request_auto(struct bind_request *r, bool (*is_set)(const char *name));
 
 #endif
