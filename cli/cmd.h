@@ -20,41 +20,16 @@ struct cmd {
 	int status;		/* the exit status of commands that have more than success and failure */
 };
 
-/* One subcommand each: parse argv, do it. 0, or -1 with an error for main to print. */
-int cmd_nodes(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_shapes(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_show(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_snapshot(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_matrix(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_map(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_fabric(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_history(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_facts(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_diff(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_drift(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_accept(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_forget(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_verify(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_shape(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_pack(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_fsck(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_why(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_whatif(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_fragmentation(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_audit(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_observed(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_replay(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_record(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_top(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_trace(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_advise(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_memory(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_move(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_bind(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_bench(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_enable(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_disable(struct cmd *c, int argc, char **argv, struct err *e);
-int cmd_doctor(struct cmd *c, int argc, char **argv, struct err *e);
+/*
+ * One subcommand each: parse argv, do it. 0, or -1 with an error for main to print. They are weak because `make tool`
+ * links some of them.
+ */
+typedef int cmd_fn(struct cmd *c, int argc, char **argv, struct err *e);
+extern cmd_fn __attribute__((weak))
+	cmd_nodes, cmd_shapes, cmd_show, cmd_snapshot, cmd_matrix, cmd_map, cmd_fabric, cmd_history, cmd_facts,
+	cmd_diff, cmd_drift, cmd_accept, cmd_forget, cmd_verify, cmd_shape, cmd_pack, cmd_fsck, cmd_why,
+	cmd_whatif, cmd_fragmentation, cmd_audit, cmd_observed, cmd_replay, cmd_record, cmd_top, cmd_trace,
+	cmd_advise, cmd_memory, cmd_move, cmd_bind, cmd_bench, cmd_enable, cmd_disable, cmd_doctor;
 
 /*
  * Parse the common options (--config, --url, --json) that precede the command. Returns the index of the command in

@@ -10,7 +10,7 @@
 
 static const struct command {
 	const char *name, *help;
-	int (*run)(struct cmd *c, int argc, char **argv, struct err *e);
+	cmd_fn *run;		/* NULL: not in this program */
 } commands[] = {
 	{ "nodes", "List the nodes in the registry", cmd_nodes },
 	{ "shapes", "List the shapes of nodes", cmd_shapes },
@@ -34,7 +34,6 @@ static const struct command {
 	{ "fragmentation", "Count and draw what of the cluster is wholly free", cmd_fragmentation },
 	{ "bind", "Run a rank of torchrun, Ray or mpirun near its GPU, memory and NIC", cmd_bind },
 	{ "audit", "Report how the running jobs of a cluster are placed on its hardware", cmd_audit },
-	{ "why", "Explain why a job has its cores, or why it waits", cmd_why },
 	{ "observed", "Report how Topiary would have placed the jobs that TopoMode=observe saw", cmd_observed },
 	{ "replay", "Replay past jobs under other policies, offline", cmd_replay },
 	{ "record", "Record what a command does on each PU, by level of the hardware", cmd_record },
@@ -55,7 +54,8 @@ static int usage(FILE *out)
 {
 	fputs("Usage: topiary COMMAND [OPTION...]\n\n", out);
 	for (size_t i = 0; i < COUNT; i++)
-		fprintf(out, "  %-13s %s\n", commands[i].name, commands[i].help);
+		if (commands[i].run)
+			fprintf(out, "  %-13s %s\n", commands[i].name, commands[i].help);
 	fputs("\nUse `topiary COMMAND --help` for the options of a command and `topiary --version` for the version.\n",
 	      out);
 	return out == stdout ? EXIT_SUCCESS : EX_USAGE;
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
 	if ((at = cmd_parse_common(&c, argc, argv)) == argc)
 		return usage(stderr);
 	for (size_t i = 0; i < COUNT; i++)
-		if (!strcmp(argv[at], commands[i].name))
+		if (commands[i].run && !strcmp(argv[at], commands[i].name))
 			return command_run(&commands[i], &c, argc - at, argv + at);
 	log_error("unknown command '%s'; see `topiary --help`", argv[at]);
 	return EX_USAGE;

@@ -2,6 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/hash.h"
 
+/* OpenSSL 3 prefers a call that links all of its ciphers, 3 MB of them, into a static program. */
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
 
 void hash_write(const unsigned char digest[static HASH_BYTES], char out[static HASH_HEX])
@@ -13,7 +15,10 @@ void hash_write(const unsigned char digest[static HASH_BYTES], char out[static H
 void hash_hex(const void *data, size_t len, char out[static HASH_HEX])
 {
 	unsigned char md[HASH_BYTES];
+	SHA256_CTX sha;
 
-	SHA256(data, len, md);
+	SHA256_Init(&sha);
+	SHA256_Update(&sha, data, len);
+	SHA256_Final(md, &sha);
 	hash_write(md, out);
 }

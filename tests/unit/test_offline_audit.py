@@ -6,13 +6,17 @@ which domains a job is, the least that have as many cores, and the least but for
 """
 import functools
 import json
+import os
+import platform
 import random
 import resource
+import shutil
 import subprocess
 import time
 
 import pytest
 from rig import command
+from rig.paths import BUILD, CACHE, ROOT
 from whole import machines
 from whole.judge import Hardware, least
 
@@ -375,3 +379,27 @@ def test_a_large_cluster(tmp_path):
     print(f"audit of 5,000 nodes and {told['audited']} jobs: {took:.1f} s, {most:.0f} MB")
     assert told["audited"] == told["running"] > 19000 and told["nodes_without_topology"] == 0
     assert took < 100 and most < 500
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
+def test_one_file_to_carry(tmp_path, arch):
+    """It needs nothing of the host that it is copied to, and its audit is that of the whole command."""
+    emulator = [] if platform.machine() == arch else [shutil.which(f"qemu-{arch}-static")]
+    if os.geteuid() or emulator == [None] or not shutil.which(f"{arch}-linux-gnu-gcc"):
+        pytest.skip(f"needs root, and a compiler and an emulator of {arch}")
+    command.run("make", "tool", f"TOOL_ARCH={arch}", f"CACHE={CACHE}", f"BUILD={BUILD}", cwd=ROOT, status=0,
+                timeout=1800)
+    made = BUILD / "tool" / arch / f"topiary-{arch}"
+    assert made.stat().st_size <= 6 << 20
+    assert "INTERP" not in command.run("readelf", "-lW", made, status=0).stdout
+    (tmp_path / "nodes").write_text(node_text() + node_text("n2"))
+    (tmp_path / "jobs").write_text(one_job(1, "2-7,10-15") + one_job(2, "0-1,8-9", tasks=2, each=2))
+    (tmp_path / "x.xml").write_text(lstopo("pack:2 [numa(memory=8GiB)] l3:2 core:4 pu:1"))
+    for file in [made, *emulator]:
+        shutil.copy(file, tmp_path)
+    words = ["--nodes", "nodes", "--jobs", "jobs", "--topology", "n1=x.xml"]
+    inside = ["chroot", tmp_path, *(f"/{os.path.basename(file)}" for file in [*emulator, made])]
+    for form in ("-v", "--json"):
+        assert command.run(*inside, "audit", form, *words, status=0).stdout == \
+            topiary(form, *words, cwd=tmp_path, status=0).stdout
+    assert "without a client of the registry" in command.run(*inside, "fabric", "history", status=1).stderr
