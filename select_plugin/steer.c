@@ -67,26 +67,23 @@ void steer_start(void)
 	}
 	if (started && site_mode == MODE_OBSERVE)
 		info("topiary: TopoMode=observe: Slurm places all jobs; comparisons are in %s", settings.observe_file);
-	if (started && (site_mode == MODE_OBSERVE || *settings.topo_partitions) && observe_start(&settings, &e))
+	if (started && (site_mode == MODE_OBSERVE || settings_mode_excludes(&settings, NULL, NULL, NULL)) &&
+	    observe_start(&settings, &e))
 		error("topiary: %s; nothing is compared", e.text);
 	if (started && !(slurm_conf.select_type_param & CR_CORE))
 		error("topiary: SelectTypeParameters does not allocate cores (CR_Core): jobs are placed as without"
 		      " Topiary, except in partitions with CR_Core");
 }
 
-/* TopoMode is for jobs in TopoPartitions; where it is on, other jobs are observed. */
-static int mode_in(const char *partition)
-{
-	if (!*settings.topo_partitions || (partition && settings_has_name(settings.topo_partitions, partition)))
-		return site_mode;
-	return site_mode == MODE_ON ? MODE_OBSERVE : MODE_OFF;
-}
-
+/* Where TopoMode is on, jobs that it is not for are observed. */
 static int mode_of(const job_record_t *job)
 {
 	if (!started || job->magic != JOB_MAGIC)
 		return started ? site_mode : MODE_OFF;
-	return mode_in(job->part_ptr ? job->part_ptr->name : NULL);
+	if (!settings_mode_excludes(&settings, job->part_ptr ? job->part_ptr->name : NULL,
+				    job->qos_ptr ? job->qos_ptr->name : NULL, job->account))
+		return site_mode;
+	return site_mode == MODE_ON ? MODE_OBSERVE : MODE_OFF;
 }
 
 /* When slurmctld has read its partitions. */
@@ -773,28 +770,31 @@ int steer_job_test(slurm_job_test_t inner, job_record_t *job, bitstr_t *nodes, u
 	return rc;
 }
 
-/* Whether Topiary may place the job in any of its partitions. */
-static bool acts_on(const job_desc_msg_t *job)
+/* NULL if Topiary may place the job in one of its partitions; else why not. */
+static const char *mode_excludes(const job_desc_msg_t *job)
 {
-	char *names = xstrdup(job->partition), *rest = names, *name;
-	bool acts = !names && mode_in(default_part_loc ? default_part_loc->name : NULL) == MODE_ON;
+	char *names = xstrdup(job->partition ? job->partition : default_part_loc ? default_part_loc->name : ""), *name;
+	const char *why = site_mode == MODE_ON ? NULL : "TopoMode=observe in slurmctld's topiary.conf";
 
-	while (rest && (name = strsep(&rest, ",")))
-		acts |= mode_in(name) == MODE_ON;
+	for (char *rest = names; site_mode == MODE_ON && (name = strsep(&rest, ","));)
+		if (!(why = settings_mode_excludes(&settings, name, job->qos, job->account)))
+			break;
 	xfree(names);
-	return acts;
+	return why;
 }
 
 __attribute__((visibility("default"))) int topiary_submitted(const job_desc_msg_t *job, struct err *e)
 {
 	struct snapshot_view *v;
+	const char *why = idle ? idle : mode_excludes(job);
 	int rc;
 
-	if (idle || !acts_on(job)) {
+	if (why) {
 		*e->text = '\0';
-		submitted_ignored(job, idle ? idle : site_mode == MODE_OBSERVE ?
-				  "TopoMode=observe in slurmctld's topiary.conf" :
-				  "TopoPartitions in slurmctld's topiary.conf does not have the job's partition", e);
+		/* A job without a name of its own will have its user's default QOS and account, which may be meant. */
+		if (idle || site_mode != MODE_ON || ((job->qos || !*settings.topo_qos) &&
+						     (job->account || !*settings.topo_accounts)))
+			submitted_ignored(job, why, e);
 		return SUBMITTED_INACTIVE;
 	}
 	v = snapshot_view_get();

@@ -52,44 +52,44 @@ static actions on_step_exit = {
 };
 
 /*
- * TopoMode=on, and on a node the job's partition in TopoPartitions; else the options are accepted, and nothing is done.
- * Where topiary.conf cannot be read, the hooks report that.
+ * NULL with TopoMode=on, if it is for such a job (known on a node); else why the options are accepted, and nothing is
+ * done. Where topiary.conf cannot be read, the hooks report that.
  */
-static bool is_on(spank_t sp)
+static const char *why_off(spank_t sp)
 {
-	char partition[256] = "";
+	static const char *const variables[] = { "SLURM_JOB_PARTITION", "SLURM_JOB_QOS", "SLURM_JOB_ACCOUNT" };
+	char space[3][256], *names[3] = {0};
 
-	if (!step.configured)
-		return true;
-	if (strcasecmp(step.settings.topo_mode, "on"))
-		return false;
-	if (!*step.settings.topo_partitions || !spank_remote(sp))
-		return true;
-	return spank_getenv(sp, "SLURM_JOB_PARTITION", partition, sizeof(partition)) == ESPANK_SUCCESS &&
-	       settings_has_name(step.settings.topo_partitions, partition);
+	if (step.configured && strcasecmp(step.settings.topo_mode, "on"))
+		return "TopoMode in topiary.conf is not on";
+	if (!step.configured || !spank_remote(sp))
+		return NULL;
+	for (int i = 0; i < 3; i++)
+		if (spank_getenv(sp, variables[i], space[i], sizeof(space[i])) == ESPANK_SUCCESS)
+			names[i] = space[i];
+	return settings_mode_excludes(&step.settings, names[0], names[1], names[2]);
 }
 
 /* Once a step, on the stderr of its first task. */
-static void report_unused(spank_t sp)
+static void report_unused(spank_t sp, const char *why)
 {
 	struct buf list = {0};
 	uint32_t rank = 1;
 
 	options_list_given(&list);
 	if (list.len && !list.failed && spank_get_item(sp, S_TASK_GLOBAL_ID, &rank) == ESPANK_SUCCESS && !rank)
-		slurm_spank_log("topiary: no effect: %s: %s", list.data, strcasecmp(step.settings.topo_mode, "on") ?
-				"TopoMode in topiary.conf is not on" :
-				"TopoPartitions in topiary.conf does not have the job's partition");
+		slurm_spank_log("topiary: no effect: %s: %s", list.data, why);
 	buf_free(&list);
 }
 
 static int dispatch(actions hook, spank_t sp, int argc, char **argv)
 {
+	const char *why = hook == on_init ? NULL : why_off(sp);
 	int c = spank_context(), rc = 0;
 
-	if (hook != on_init && !is_on(sp)) {
+	if (why) {
 		if (hook == on_task)
-			report_unused(sp);
+			report_unused(sp, why);
 		return 0;
 	}
 	for (int i = 0; c > S_CTX_ERROR && c < CONTEXTS && i < MAX_ACTIONS && hook[c][i]; i++)

@@ -234,11 +234,11 @@ static const struct reader {
 	/* Its errors are reported where the command line is read. */
 	[COMMANDS] = { "commands", "the commands and daemons", NULL, NULL },
 	[SELECT] = { "select", "the select plugin", SELECT_OFF,
-		     "SnapshotFile SnapshotPoll TopoMode TopoPartitions ObserveFile ObserveShare TopoFit TopoLevel "
-		     "TopoMem TopoGpuCores TopoVerdicts WithoutSnapshot" },
+		     "SnapshotFile SnapshotPoll TopoMode TopoPartitions TopoQos TopoAccounts ObserveFile ObserveShare "
+		     "TopoFit TopoLevel TopoMem TopoGpuCores TopoVerdicts WithoutSnapshot" },
 	[SPANK] = { "spank", "the SPANK plugin", "correct this line: steps have no topology meanwhile",
-		    "TopoMode TopoPartitions RunDir TopologyFile TopoTasks TopoPlace TopoMembind TopoMems TopoOmp "
-		    "TopoNic TopoHwloc TopoMonitor TopiaryCommand MapTimeout NicPlanes" },
+		    "TopoMode TopoPartitions TopoQos TopoAccounts RunDir TopologyFile TopoTasks TopoPlace TopoMembind "
+		    "TopoMems TopoOmp TopoNic TopoHwloc TopoMonitor TopiaryCommand MapTimeout NicPlanes" },
 };
 
 /* The file of a reader, and how it was chosen: NULL where this host has no such reader. */

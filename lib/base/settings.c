@@ -44,6 +44,8 @@ static const struct item items[] = {
 	WORD("ExportFormat", export_format, "own", "own", "2", "3"),
 	WORD("TopoMode", topo_mode, "on", "off", "observe", "on"),
 	TEXT("TopoPartitions", topo_partitions, ""),
+	TEXT("TopoQos", topo_qos, ""),
+	TEXT("TopoAccounts", topo_accounts, ""),
 	PATH("ObserveFile", observe_file, "/var/log/slurm/topiary-observed"),
 	UINT("ObserveShare", observe_share, "3", 1, 100),
 	TEXT("TopoFit", topo_fit, "prefer"),
@@ -318,16 +320,27 @@ const char *settings_path(char *space, size_t size)
 	return space;
 }
 
-bool settings_has_name(const char *list, const char *name)
+/* An empty list has all. Slurm keeps names of QOS and accounts in lower case, those of partitions as they are. */
+static bool list_has(const char *list, const char *name, bool any_case)
 {
-	size_t len;
+	size_t len = 0;
 
-	for (; *(list += strspn(list, ", ")); list += len) {
-		len = strcspn(list, ", ");
-		if (strlen(name) == len && !memcmp(list, name, len))
+	for (const char *at = list; name && *(at += strspn(at, ", ")); at += len) {
+		len = strcspn(at, ", ");
+		if (strlen(name) == len && !(any_case ? strncasecmp : strncmp)(at, name, len))
 			return true;
 	}
-	return false;
+	return !list[strspn(list, ", ")];
+}
+
+const char *settings_mode_excludes(const struct settings *s, const char *partition, const char *qos,
+				   const char *account)
+{
+	return !list_has(s->topo_partitions, partition, false) ?
+		       "TopoPartitions in topiary.conf does not have the job's partition" :
+	       !list_has(s->topo_qos, qos, true) ? "TopoQos in topiary.conf does not have the job's QOS" :
+	       !list_has(s->topo_accounts, account, true) ?
+		       "TopoAccounts in topiary.conf does not have the job's account" : NULL;
 }
 
 bool settings_yes(const char *value)

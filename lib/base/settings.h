@@ -26,7 +26,8 @@ struct settings {
 	char *topology_file;	/* TopologyFile: the node's exported XML */
 	char *export_format;	/* ExportFormat: own, 2 or 3: the format of XML that agents write (hwview/machine.h) */
 	char *topo_mode;	/* TopoMode: off, observe or on */
-	char *topo_partitions;	/* TopoPartitions: where TopoMode applies; empty: everywhere */
+	char *topo_partitions;	/* TopoPartitions, TopoQos, TopoAccounts: for whose jobs TopoMode is; empty: all */
+	char *topo_qos, *topo_accounts;
 	char *observe_file;	/* ObserveFile: what slurmctld's user writes with TopoMode=observe */
 	unsigned observe_share;	/* ObserveShare: percent of slurmctld's CPU time for it */
 	char *topo_fit;		/* TopoFit: default of --topo-fit: off, prefer or require (score/request.h) */
@@ -97,8 +98,9 @@ struct settings_origin {
 };
 typedef void settings_each_fn(void *user, const char *key, const char *value, struct settings_origin origin);
 int settings_each(const char *path, settings_each_fn *each, void *user, struct err *e);
-/* Whether a list of names, as that of TopoPartitions, has this one. */
-bool settings_has_name(const char *list, const char *name);
+/* NULL if TopoMode is for such a job, else why not. A name is NULL where the job has none. */
+const char *settings_mode_excludes(const struct settings *s, const char *partition, const char *qos,
+				   const char *account);
 /* Is a value "yes"? What is neither that nor "no" is found out by settings_load. */
 bool settings_yes(const char *value);
 

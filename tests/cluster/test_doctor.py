@@ -50,7 +50,7 @@ def test_each_value_has_its_origin(site):
     for reader in ("commands", "spank"):
         assert f"RunDir={run_dir} ({path}:{at})" in found[reader], found
     assert (found["select"][-1]
-            == f"{path} (beside slurm.conf); by default: TopoMode=on TopoPartitions= "
+            == f"{path} (beside slurm.conf); by default: TopoMode=on TopoPartitions= TopoQos= TopoAccounts= "
                "ObserveFile=/var/log/slurm/topiary-observed ObserveShare=3 TopoFit=prefer "
                "TopoLevel=node TopoMem=prefer TopoGpuCores=spare TopoVerdicts=admin WithoutSnapshot=run")
     assert found["commands"][-1].startswith(f"{path} (TOPIARY_CONF); by default: ExportFormat=own ")

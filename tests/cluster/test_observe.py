@@ -109,8 +109,8 @@ def report_of(cluster):
     return json.loads(cluster.topiary("observed", "--json", f"--file={cluster.folder}/work/observed").stdout)
 
 
-def test_one_partition_at_first(cluster):
-    """Elsewhere Slurm's choice stands; a name that is none is reported."""
+def test_some_jobs_at_first(cluster):
+    """For others Slurm's choice stands; a partition that is none is reported."""
     lines = "TopoPartitions=big,small\nObserveFile={folder}/work/elsewhere\n"
     with restarted(cluster, lines, "snapshot: ") as logged:
         number, cores = placed(cluster, "--ntasks=8")
@@ -121,6 +121,14 @@ def test_one_partition_at_first(cluster):
         done = cluster.command(["srun", "-n1", "--topo-omp=auto", "env"], user="nobody")
         assert "OMP_PLACES" not in done.stdout
         assert "no effect: --topo-omp: TopoPartitions in topiary.conf does not have" in done.stderr
+    lines = "TopoPartitions=main\nTopoAccounts=Pilot\nObserveFile={folder}/work/elsewhere\n"
+    with restarted(cluster, lines, "snapshot: "):
+        for account, most in (("pilot", 1), ("others", 8)):
+            number, cores = placed(cluster, "--ntasks=8", "-A", account)
+            cluster.command(["scancel", number])
+            done = cluster.command(["srun", "-n1", "-A", account, "--topo-omp=auto", "env"], user="nobody")
+            assert (most == 1) == (len(domains(cores)) == 1) == ("OMP_PLACES" in done.stdout), (cores, done.stdout)
+        assert "no effect: --topo-omp: TopoAccounts in topiary.conf does not have" in done.stderr
     number, cores = placed(cluster, "--ntasks=8")
     cluster.command(["scancel", number])
     assert len(domains(cores)) == 1

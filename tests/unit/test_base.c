@@ -90,6 +90,39 @@ TEST(reads_settings)
 	settings_free(&s);
 }
 
+TEST(mode_is_for_some_jobs)
+{
+	static const struct {
+		const char *lines, *partition, *qos, *account, *excludes;
+	} rows[] = {
+		{ "", NULL, NULL, NULL, NULL },
+		{ "TopoPartitions=debug, long", "long", NULL, "a", NULL },
+		{ "TopoPartitions=debug", "Debug", NULL, NULL, "TopoPartitions" },
+		{ "TopoPartitions=debug", NULL, NULL, NULL, "TopoPartitions" },
+		{ "TopoQos=High,Pilot", "any", "pilot", NULL, NULL },
+		{ "TopoQos=pilot", "any", "pilots", NULL, "TopoQos" },
+		{ "TopoQos=pilot", "any", NULL, "pilot", "TopoQos" },
+		{ "TopoAccounts=Physics", "any", NULL, "physics", NULL },
+		{ "TopoAccounts=physics", "any", NULL, "phys", "TopoAccounts" },
+		{ "TopoPartitions=p\nTopoQos=q\nTopoAccounts=a", "p", "q", "a", NULL },
+		{ "TopoPartitions=p\nTopoQos=q\nTopoAccounts=a", "p", "q", "b", "TopoAccounts" },
+		{ "TopoPartitions=p\nTopoQos=q\nTopoAccounts=a", "x", "q", "a", "TopoPartitions" },
+	};
+	struct settings s;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *why;
+
+		put(rows[i].lines);
+		assert_ok(settings_load(path, &s, &err));
+		why = settings_mode_excludes(&s, rows[i].partition, rows[i].qos, rows[i].account);
+		assert_true(!why == !rows[i].excludes);
+		if (why)
+			assert_non_null(strstr(why, rows[i].excludes));
+		settings_free(&s);
+	}
+}
+
 /* A line is one line, whatever its length, and where it begins; what is longest is a comment that would set a key. */
 TEST(reads_lines)
 {

@@ -10,6 +10,7 @@ import pytest
 from rig import Cluster
 from rig.ask import jobs, wait_running
 from rig.cluster import JOB_USER, STOCK_PLUGINS, free_ports, port_open
+from rig.node import configured
 from rig.processes import wait_until
 
 DBD_CONF = """\
@@ -96,3 +97,16 @@ def test_verdicts_last_in_accounting(cluster):
     assert refused.returncode == 1 and "no verdict: it ended before it started" in refused.stderr, refused.stderr
     unknown = cluster.topiary("why", "999999", check=False)
     assert unknown.stderr.endswith("slurmctld does not know this job, or no longer, and neither does accounting\n")
+
+
+def test_one_qos_at_first(cluster):
+    """A QOS exists in accounting alone."""
+    cluster.command(["sacctmgr", "-i", "add", "qos", "pilot"])
+    with configured(cluster, f"TopoQos=Pilot\nObserveFile={cluster.folder}/work/observed\n"):
+        cluster.command(["scontrol", "reconfigure"])
+        for options, there in (((), False), (("--qos=pilot",), True)):
+            ran = cluster.command(["srun", "-n1", *options, "--topo-omp=auto", "sh", "-c",
+                                   "env; scontrol show job $SLURM_JOB_ID"], user=JOB_USER)
+            assert there == ("OMP_PLACES=" in ran.stdout) == ("AdminComment=" in ran.stdout), ran.stdout
+            assert there != ("no effect: --topo-omp: TopoQos in topiary.conf does not have" in ran.stderr), ran.stderr
+    cluster.command(["scontrol", "reconfigure"])
