@@ -79,6 +79,9 @@ void device_grant_choose(job_record_t *job);
 /* Forgets such a choice for a job that has not started. Slurm itself only replaces it where it knows the cores. */
 void device_grant_forget(job_record_t *job);
 
+/* Whether each node of a running job has as many devices of the job's, and cores with as many threads, as any other. */
+bool device_even(const job_record_t *job);
+
 /* Of a running job's GPUs, on all its nodes. */
 struct device_distance {
 	unsigned gpus, gpus_far;	/* whose near cores are known; far: none of the job's cores there is near it */

@@ -705,8 +705,11 @@ void steer_started(job_record_t *job)
 		d = device_distance(job);
 	if (v)
 		snapshot_view_release(v);
-	/* Its steps distribute its cores by that. Not before: the rest of an array has been split off by now. */
-	if (on && comment_started(job, &d))
+	/*
+	 * Its steps distribute its cores by that. Not before: the rest of an array has been split off by now. Where each
+	 * task has a device, Slurm then divides the tasks among the nodes by cores of all threads instead of by devices.
+	 */
+	if (on && comment_started(job, &d) && device_even(job))
 		job->details->mc_ptr->ntasks_per_core = 1;
 }
 

@@ -129,6 +129,15 @@ def test_cores_are_divided_as_the_gpus_are(cluster, words, wanted):
     assert "3, near its cores" in cluster.topiary("why", "-v", number).stdout
 
 
+@ONE_MAKER
+def test_spread_tasks_with_a_gpu_each_on_nodes_with_unequal_numbers_of_them(cluster):
+    """One GPU of the first node is taken: it has two of the five. A step has as many tasks on a node as GPUs."""
+    done = cluster.command(["salloc", "-Q", "-wcn3", "-n1", "--gres=gpu:1", "salloc", "-Q", "-wcn3,cn4", "-N2", "-n5",
+                            "--gpus-per-task=1", "--topo-fit=spread", "srun", "sh", "-c", "echo $SLURMD_NODENAME"],
+                           user="nobody")
+    assert sorted(done.stdout.split()) == ["cn3"] * 2 + ["cn4"] * 3
+
+
 if BY_NUMA:
     @ONE_MAKER
     def test_an_odd_number_of_cpus_for_each_of_eight_gpus(cluster):
