@@ -2,6 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "job_request.h"
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -265,6 +267,25 @@ const char *job_request_read(const job_record_t *job, const struct request *site
 	return why ? why : job_request_left_there(job->part_ptr);
 }
 
+/* The fewest GPUs of a type in --gpus: "gres:gpu:a:2,gres:gpu:3", since 24.11 with "gres/gpu:". */
+static uint32_t fewest_gpus(const char *tres)
+{
+	uint32_t fewest = UINT32_MAX;
+
+	for (const char *at = tres; at && *at; at += strcspn(at, ",;"), at += *at != '\0') {
+		const char *number = memrchr(at, ':', strcspn(at, ",;"));
+		uint32_t gpus = !number || !isdigit((unsigned char) number[1]) ? 1 : strtoul(number + 1, NULL, 10);
+
+		fewest = gpus && gpus < fewest ? gpus : fewest;
+	}
+	return fewest;
+}
+
+static bool asks_gpus(const char *tres)
+{
+	return tres && strstr(tres, "gpu");
+}
+
 int job_request_read_submitted(const job_desc_msg_t *job, const struct request *site, struct job_request *out,
 			       const char **why, struct err *e)
 {
@@ -273,7 +294,10 @@ int job_request_read_submitted(const job_desc_msg_t *job, const struct request *
 
 	if (read_request(job->comment, job->spank_job_env, job->spank_job_env_size, &a, e))
 		return -1;
-	a.max_nodes = glue_known(job->max_nodes, UINT32_MAX);
+	a.gpu_nodes = fewest_gpus(job->tres_per_job);
+	a.gpus = asks_gpus(job->tres_per_job) || asks_gpus(job->tres_per_node) || asks_gpus(job->tres_per_socket) ||
+		 asks_gpus(job->tres_per_task);
+	a.max_nodes = MAX(a.min_nodes, MIN(a.gpu_nodes, glue_known(job->max_nodes, UINT32_MAX)));
 	a.cpus_per_task = glue_given16(job->cpus_per_task) ? job->cpus_per_task : 1;
 	a.node_tasks = glue_given16(job->ntasks_per_node) ? job->ntasks_per_node : 0;
 	a.tasks = count_tasks(&a, job->num_tasks, job->min_cpus);

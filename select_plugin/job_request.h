@@ -20,6 +20,8 @@ struct job_request {
 	uint16_t tasks_per_core, threads_per_core;	/* 0: no limit */
 	bool own_cores;			/* spread tasks share no core where possible, without a request for that */
 	uint32_t min_nodes, max_nodes;
+	bool gpus;			/* at submission: it asks for GPUs */
+	uint32_t gpu_nodes;		/* at submission: the most nodes that its steps can use with --gpus */
 	uint32_t min_cpus;		/* on each node */
 	uint64_t memory;		/* MB on each node, or for each CPU */
 	bool memory_per_cpu, counts_memory;	/* counts_memory: Slurm allocates it */

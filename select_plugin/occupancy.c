@@ -450,7 +450,7 @@ enum level node_shape_level(const struct shape *shape, enum level level)
 	return level;
 }
 
-bool node_shape_agrees(const struct shape *shape, const node_record_t *node)
+static bool shape_agrees(const struct shape *shape, const node_record_t *node)
 {
 	unsigned count[LEVEL_COUNT] = {0};
 
@@ -466,6 +466,35 @@ bool node_shape_agrees(const struct shape *shape, const node_record_t *node)
 		if (count[socket_levels[i]] == node->tot_sockets)
 			return true;
 	return false;
+}
+
+static bool has_cores_of(const struct shape *shape, unsigned threads)
+{
+	for (unsigned c = 0; c < shape->cores; c++)
+		if (shape->threads[c] != threads)
+			return false;
+	return true;
+}
+
+const struct shape *node_shape_in(struct snapshot_view *v, const node_record_t *node)
+{
+	const struct shape *shape = node->name ? snapshot_view_shape(v, node->name) : NULL;
+
+	if (shape && shape->cores > node->tot_cores && node->tot_cores && has_cores_of(shape, node->threads))
+		return snapshot_view_first_cores(v, shape, node->tot_cores);
+	return shape && shape_agrees(shape, node) ? shape : NULL;
+}
+
+void node_difference_text(const node_record_t *node, const struct shape *of_snapshot, struct buf *out)
+{
+	if (!of_snapshot)
+		buf_printf(out, "node %s is not in the snapshot", node->name);
+	else
+		buf_printf(out, "node %s has %u socket%s, %u core%s and %u CPU%s in slurm.conf, but %u core%s and %u CPU%s"
+			   " in the snapshot", node->name, node->tot_sockets, PLURAL(node->tot_sockets),
+			   node->tot_cores, PLURAL(node->tot_cores), node->tot_cores * node->threads,
+			   PLURAL(node->tot_cores * node->threads), of_snapshot->cores, PLURAL(of_snapshot->cores),
+			   of_snapshot->pus, PLURAL(of_snapshot->pus));
 }
 
 /* A node's shape, valid until the snapshot or the node changes: each decision needs it for each node. */
@@ -498,18 +527,24 @@ const struct shape *node_shape(int node)
 
 	if (was->serial != now.serial || was->cores != now.cores || was->sockets != now.sockets ||
 	    was->threads != now.threads) {
-		now.shape = n->name ? snapshot_view_shape(view, n->name) : NULL;
-		if (now.shape && !node_shape_agrees(now.shape, n)) {
-			if (snapshot_view_first(view, n->name))
-				error("topiary: node %s: the snapshot has %u cores and %u threads, but Slurm has %u"
-				      " sockets, %u cores and %u threads a core: jobs are placed on it as without"
-				      " Topiary, and those that require a placement do not start on it", n->name,
-				      now.shape->cores, now.shape->pus, n->tot_sockets, n->tot_cores, n->threads);
-			now.shape = NULL;
-		}
+		const struct shape *other = node_shape_of_snapshot(node);
+
+		now.shape = node_shape_in(view, n);
+		if (!now.shape && other && snapshot_view_first(view, n->name))
+			error("topiary: node %s: the snapshot has %u cores and %u threads, but Slurm has %u"
+			      " sockets, %u cores and %u threads a core: jobs are placed on it as without"
+			      " Topiary, and those that require a placement do not start on it", n->name,
+			      other->cores, other->pus, n->tot_sockets, n->tot_cores, n->threads);
 		*was = now;
 	}
 	return was->shape;
+}
+
+const struct shape *node_shape_of_snapshot(int node)
+{
+	const node_record_t *n = node_record_table_ptr[node];
+
+	return n->name ? snapshot_view_shape(view, n->name) : NULL;
 }
 
 void occupancy_end(void)

@@ -3,6 +3,7 @@
 #ifndef TOPIARY_SELECT_OCCUPANCY_H
 #define TOPIARY_SELECT_OCCUPANCY_H
 
+#include "base/buf.h"
 #include "slurm_glue.h"
 #include "snapshot_watch.h"
 
@@ -85,8 +86,17 @@ int node_shapes_begin(struct snapshot_view *v);
  */
 const struct shape *node_shape(int node);
 
-/* Whether a shape matches the hardware that slurmctld counts on a node. */
-bool node_shape_agrees(const struct shape *shape, const node_record_t *node);
+/*
+ * The shape of a node in a view, or NULL: unknown, or not what slurmctld counts there. Where slurm.conf has fewer cores
+ * of as many threads, the first ones: slurmd binds Slurm's nth core to the machine's nth (xcpuinfo_abs_to_mac()).
+ */
+const struct shape *node_shape_in(struct snapshot_view *v, const node_record_t *node);
+
+/* Appends how slurm.conf and the snapshot differ about a node; NULL: the snapshot does not have it. */
+void node_difference_text(const node_record_t *node, const struct shape *of_snapshot, struct buf *out);
+
+/* As the snapshot has it, whatever slurmctld counts; NULL: it does not have the node. */
+const struct shape *node_shape_of_snapshot(int node);
 
 /* The level, or where a node (NULL: unknown) does not have it the next one out, whose domains count in its place. */
 enum level node_shape_level(const struct shape *shape, enum level level);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -28,6 +29,11 @@ struct snapshot_view {
 	struct snapshot *snapshot;
 	struct directory nodes;
 	bool *reported;			/* by the number of the node's name */
+	struct first_cores {
+		const struct shape *of;
+		struct shape *shape;
+	} *firsts;
+	size_t nfirsts;
 };
 
 static struct {
@@ -53,6 +59,9 @@ static void view_free(struct snapshot_view *v)
 		return;
 	directory_free(&v->nodes);
 	free(v->reported);
+	for (size_t i = 0; i < v->nfirsts; i++)
+		shape_free(v->firsts[i].shape);
+	free(v->firsts);
 	snapshot_free(v->snapshot);
 	free(v);
 }
@@ -308,6 +317,19 @@ void snapshot_view_release(struct snapshot_view *v)
 const struct shape *snapshot_view_shape(const struct snapshot_view *v, const char *node)
 {
 	return directory_shape(&v->nodes, node);
+}
+
+const struct shape *snapshot_view_first_cores(struct snapshot_view *v, const struct shape *of, unsigned cores)
+{
+	struct first_cores new = { .of = of };
+
+	for (size_t i = 0; i < v->nfirsts; i++)
+		if (v->firsts[i].of == of && v->firsts[i].shape->cores == cores)
+			return v->firsts[i].shape;
+	if (array_reserve(v->firsts, v->nfirsts, 1) || !(new.shape = shape_first_cores(of, cores, NULL)))
+		return NULL;
+	v->firsts[v->nfirsts++] = new;
+	return new.shape;
 }
 
 const struct snapshot_shape *snapshot_view_shapes(const struct snapshot_view *v, size_t *n)

@@ -42,6 +42,12 @@ void snapshot_view_release(struct snapshot_view *v);
 /* The shape of a node, or NULL; in constant time. Borrowed from the view. */
 const struct shape *snapshot_view_shape(const struct snapshot_view *v, const char *node);
 
+/*
+ * A shape of the view with its first cores alone (shape_first_cores), or NULL when memory is short. Borrowed from the
+ * view. The caller serialises the calls.
+ */
+const struct shape *snapshot_view_first_cores(struct snapshot_view *v, const struct shape *of, unsigned cores);
+
 /* All shapes, each with its name: shapes[*n]. Borrowed from the view. */
 const struct snapshot_shape *snapshot_view_shapes(const struct snapshot_view *v, size_t *n);
 

@@ -518,13 +518,13 @@ static void add_obstacles(const struct candidate_set *s, struct buf *out)
 
 	if (!s->candidates)
 		buf_puts(out, "; Slurm offers no node now");
-	if (node >= 0 && s->unknown == 1)
-		buf_printf(out, "; node %s is not in the snapshot, or different there",
-			   node_record_table_ptr[node]->name);
-	else if (node >= 0)
-		buf_printf(out, "; %u of %u nodes are not in the snapshot, or different there, %s among them",
-			   s->unknown, s->candidates, node_record_table_ptr[node]->name);
-	else if ((node = candidates_capped(s)) >= 0)
+	if (node >= 0) {
+		buf_puts(out, "; ");
+		if (s->unknown > 1)
+			buf_printf(out, "%u of %u nodes are not in the snapshot, or different there: ", s->unknown,
+				   s->candidates);
+		node_difference_text(node_record_table_ptr[node], node_shape_of_snapshot(node), out);
+	} else if ((node = candidates_capped(s)) >= 0)
 		buf_printf(out, "; jobs of partition %s have %u CPU%s of node %s, with MaxCPUsPerNode=%u", part->name,
 			   candidates_partition_cpus(s, node), PLURAL(candidates_partition_cpus(s, node)),
 			   node_record_table_ptr[node]->name,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "device.h"
 #include "occupancy.h"
 #include "score/numa_memory.h"
 #include "shape/hostlist.h"
@@ -73,8 +74,8 @@ struct answers {
 	struct answer {
 		const struct shape *shape;
 		unsigned cores;
-	} *of;
-	size_t size;
+	} *of, last;
+	size_t size, used;
 };
 
 static bool answers_begin(struct answers *all, const struct snapshot_view *v)
@@ -90,16 +91,18 @@ static bool answers_begin(struct answers *all, const struct snapshot_view *v)
 static unsigned cores_of(const struct job_request *req, const struct shape *shape, struct answers *all)
 {
 	size_t at = (uintptr_t) shape / _Alignof(max_align_t) % all->size;
+	struct answer *a;
 
 	while (all->of[at].shape && all->of[at].shape != shape)
 		at = (at + 1) % all->size;
-	if (!all->of[at].shape) {
-		unsigned cores = req->request.path.steps ? path_capacity(shape, &req->request.path) :
-							   largest_domain(shape, req->request.level);
-
-		all->of[at] = (struct answer){ shape, cores };
+	/* Where slurm.conf has fewer cores there are more shapes: one slot stays free, and the last answer has its own. */
+	a = all->of[at].shape || all->used + 1 < all->size ? &all->of[at] : &all->last;
+	if (a->shape != shape) {
+		all->used += a != &all->last;
+		*a = (struct answer){ shape, req->request.path.steps ? path_capacity(shape, &req->request.path) :
+					     largest_domain(shape, req->request.level) };
 	}
-	return all->of[at].cores;
+	return a->cores;
 }
 
 /* The nodes of the job's partitions, or of the default one. NULL when no partition is known. */
@@ -152,6 +155,9 @@ static struct hostset *keep_named(const job_desc_msg_t *job, uint32_t max_nodes,
 struct finding {
 	struct job_holding holding;
 	unsigned known, largest;	/* cores of the largest domain */
+	int differs;			/* a node of which slurm.conf and snapshot disagree; -1: none */
+	bool needs_it;			/* the job names it */
+	bool missing;			/* a node is not in the snapshot */
 	struct task_range {
 		uint32_t least, most, nodes;
 	} range[RANGES_MAX];		/* of a path */
@@ -178,21 +184,26 @@ static void range_add(struct finding *f, uint32_t least, uint32_t most)
 static struct finding finding_search(const struct job_request *req, struct snapshot_view *v, const bitstr_t *nodes,
 				     const struct hostset *named)
 {
-	struct finding f = { .node = -1, .named = -1 };
+	struct finding f = { .node = -1, .named = -1, .differs = -1 };
 	struct answers answers;
 
 	if (!answers_begin(&answers, v))
 		return f;
 	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1)) {
 		const node_record_t *node = node_record_table_ptr[i];
-		const struct shape *shape = node && node->name ? snapshot_view_shape(v, node->name) : NULL;
+		const struct shape *shape = node ? node_shape_in(v, node) : NULL;
 		unsigned path = request_path_cores(&req->request.path), cores;
 		uint32_t tasks;
+		bool differs;
 
 		if (!node)
 			continue;
-		if (shape && !node_shape_agrees(shape, node))
-			shape = NULL;
+		differs = !shape && node->name && snapshot_view_shape(v, node->name);
+		f.missing |= !shape && !differs;
+		if (differs && !f.needs_it) {
+			f.needs_it = named && hostset_has(named, node->name);
+			f.differs = f.differs < 0 || f.needs_it ? i : f.differs;
+		}
 		cores = shape				   ? cores_of(req, shape, &answers)
 			: !path || path <= node->tot_cores ? path ? path : node->tot_cores
 							   : 0;
@@ -278,13 +289,18 @@ static int refuse_path(const struct job_request *req, const struct finding *f, c
 
 static int refusal_write(const struct job_request *req, const struct finding *f, struct err *e)
 {
-	const char *level = level_name(req->request.level),
-		   *domain = level_noun(node_shape_level(f->shape, req->request.level), 1);
+	enum level at = node_shape_level(f->shape, req->request.level);
+	const char *level = level_name(req->request.level), *domain = level_noun(at, 1);
 	uint32_t nodes = MAX(req->min_nodes, MIN(req->max_nodes, f->holding.nodes)),
 		 each = MAX(f->named >= 0 ? 1 : (req->tasks + nodes - 1) / nodes, req->node_room);
+	char path[128], gpus[96] = "";
 	struct score_need need;
-	char path[128];
 
+	if (req->gpus)
+		snprintf(gpus, sizeof(gpus), "%s with GPUs", at == LEVEL_NODE ? "" : " of a node");
+	if (req->gpu_nodes <= req->max_nodes)
+		snprintf(gpus + strlen(gpus), sizeof(gpus) - strlen(gpus), " (--gpus=%u: at most %u node%s)",
+			 req->gpu_nodes, req->gpu_nodes, PLURAL(req->gpu_nodes));
 	job_request_need(req, each, f->named >= 0 ? f->named : f->node, &need);
 	if (request_path_text(&req->request.path, path, sizeof(path)))
 		return refuse_path(req, f, path, each, need.cores, e);
@@ -299,11 +315,27 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 			       (unsigned long long) f->holding.tasks, req->tasks, domain, f->largest,
 			       PLURAL(f->largest));
 	if (need.cores > f->largest)
-		return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u core%s in one %s, but the"
-			       " largest has %u", level, need.cores, PLURAL(need.cores), domain, f->largest);
-	return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u node%s with %u core%s in one %s, but"
+		return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u core%s in one %s%s, but the"
+			       " largest has %u", level, need.cores, PLURAL(need.cores), domain, gpus, f->largest);
+	return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u node%s with %u core%s in one %s%s, but"
 		       " only %u %s", level, req->min_nodes, PLURAL(req->min_nodes), need.cores, PLURAL(need.cores),
-		       domain, f->holding.nodes, f->holding.nodes == 1 ? "has" : "have");
+		       domain, gpus, f->holding.nodes, f->holding.nodes == 1 ? "has" : "have");
+}
+
+/* The job would wait until an administrator has changed slurm.conf, or the node another topology. */
+static int refuse_different(const struct job_request *req, const struct finding *f, const struct snapshot_view *v,
+			    struct err *e)
+{
+	const node_record_t *n = node_record_table_ptr[f->differs];
+	struct buf text = {0};
+
+	node_difference_text(n, snapshot_view_shape(v, n->name), &text);
+	err_set(e, "--topo-%s cannot be met: %s%s",
+		req->request.path.steps ? "request" : req->request.fit == FIT_REQUIRE ? "fit=require" : "mem=require",
+		f->needs_it ? "" : "slurm.conf and the snapshot disagree about each node that the job may get: ",
+		text.failed ? n->name : text.data);
+	buf_free(&text);
+	return -1;
 }
 
 /* Why no partition of the job can have the placement, in the words for one of them; NULL if one can. */
@@ -358,7 +390,7 @@ static int memory_check(const struct job_request *req, struct snapshot_view *v, 
 
 	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1)) {
 		const node_record_t *node = node_record_table_ptr[i];
-		const struct shape *shape = node && node->name ? snapshot_view_shape(v, node->name) : NULL;
+		const struct shape *shape = node ? node_shape_in(v, node) : NULL;
 
 		if (!node)
 			continue;
@@ -366,7 +398,7 @@ static int memory_check(const struct job_request *req, struct snapshot_view *v, 
 			last = shape;
 			memory.capacity = node->real_memory;
 			job_request_need(req, tasks, i, &need);
-			has = !shape || !node_shape_agrees(shape, node) || empty_node_has(shape, need, memory);
+			has = !shape || empty_node_has(shape, need, memory);
 		}
 		if ((found += has) >= wanted)
 			return 0;
@@ -401,7 +433,8 @@ int submitted_ignored(const job_desc_msg_t *job, const char *why, struct err *e)
 static int placement_check(const job_desc_msg_t *job, const struct request *site, struct snapshot_view *v,
 			   struct err *e)
 {
-	struct finding f = {0};
+	static const struct device_need gpu = { .name = "gpu", .per_node = 1 };
+	struct finding f;
 	const char *why;
 	struct job_request req;
 	struct hostset *named;
@@ -432,10 +465,17 @@ static int placement_check(const job_desc_msg_t *job, const struct request *site
 	if (near && job->pn_min_memory == NO_VAL64 && !job->mem_per_tres)
 		default_memory(job, &req);
 	nodes = nodes_of(job);
+	for (int i = req.gpus ? glue_next(nodes, 0) : -1; i >= 0; i = glue_next(nodes, i + 1))
+		if (node_record_table_ptr[i] && !device_fits(&gpu, 1, i, false))
+			bit_clear(nodes, i);
 	named = keep_named(job, req.max_nodes, nodes);
-	if (req.request.fit == FIT_REQUIRE)
-		f = finding_search(&req, v, nodes, named);
-	rc = f.known && !may_hold(&req, &f) ? refusal_write(&req, &f, e) : near ? memory_check(&req, v, nodes, e) : 0;
+	f = finding_search(&req, v, nodes, named);
+	if (f.needs_it || (f.differs >= 0 && !f.known && !f.missing))
+		rc = refuse_different(&req, &f, v, e);
+	else if (req.request.fit == FIT_REQUIRE && f.known && !may_hold(&req, &f))
+		rc = refusal_write(&req, &f, e);
+	else
+		rc = near ? memory_check(&req, v, nodes, e) : 0;
 	hostset_free(named);
 	FREE_NULL_BITMAP(nodes);
 	return rc;

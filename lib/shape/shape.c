@@ -523,6 +523,37 @@ error:
 	return NULL;
 }
 
+static void cut(unsigned first, unsigned *count, unsigned end)
+{
+	if (first + *count > end)
+		*count = first < end ? end - first : 0;
+}
+
+/* Domains and devices that have none of the cores are left out, or are near no core. */
+struct shape *shape_first_cores(const struct shape *of, unsigned cores, struct err *e)
+{
+	struct shape *s = shape_parse(of->text, e);
+	struct walk w = { .text = of->text, .at = of->text, .shape = s, .err = e };
+
+	if (!s)
+		return NULL;
+	while (s->domains[s->ndomains - 1].first >= cores)
+		s->ndomains--;
+	for (size_t i = 0; i < s->ndomains; i++)
+		cut(s->domains[i].first, &s->domains[i].cores, cores);
+	for (size_t i = 0; i < s->ndevices; i++)
+		cut(s->devices[i].first, &s->devices[i].cores, cores);
+	while (s->cores > cores)
+		s->pus -= s->threads[--s->cores];
+	free(s->numas.domains);
+	s->numas = (struct shape_numas){0};
+	if (numas_find(&w)) {
+		shape_free(s);
+		return NULL;
+	}
+	return s;
+}
+
 void shape_free(struct shape *s)
 {
 	if (!s)

@@ -77,6 +77,9 @@ struct shape {
 
 /* Parses a shape. NULL with an error that quotes the text there. Free with shape_free, which accepts NULL. */
 struct shape *shape_parse(const char *text, struct err *e);
+
+/* The same hardware with its first cores alone, of which it has more: as Slurm sees a node that has fewer there. */
+struct shape *shape_first_cores(const struct shape *of, unsigned cores, struct err *e);
 void shape_free(struct shape *s);
 
 #endif

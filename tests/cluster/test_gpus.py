@@ -130,6 +130,16 @@ def test_cores_are_divided_as_the_gpus_are(cluster, words, wanted):
 
 
 @ONE_MAKER
+@pytest.mark.parametrize("words, reason", [
+    ("-n40 --gpus=1", "the job needs 20 cores in one node with GPUs (--gpus=1: at most 1 node), but the largest "
+     "has 16"),
+    ("-n40 -N1 --gres=gpu:1", "the job needs 20 cores in one node with GPUs, but the largest has 16")])
+def test_requirement_that_no_node_with_gpus_can_meet_is_refused_with_its_reason(cluster, words, reason):
+    done = cluster.batch("true", *words.split(), "--topo-fit=require", "-xcn8", check=False)
+    assert done.returncode and reason in done.stderr, done.stderr
+
+
+@ONE_MAKER
 def test_spread_tasks_with_a_gpu_each_on_nodes_with_unequal_numbers_of_them(cluster):
     """One GPU of the first node is taken: it has two of the five. A step has as many tasks on a node as GPUs."""
     done = cluster.command(["salloc", "-Q", "-wcn3", "-n1", "--gres=gpu:1", "salloc", "-Q", "-wcn3,cn4", "-N2", "-n5",

@@ -30,12 +30,14 @@ def with_cpuless(xml):
 MACHINES = {
     "cn1": "intel-2x8",
     "cn3": "intel-2x8",
+    "cn6": "intel-2x8",
+    "cn7": "intel-2x8",
     "cn4": re.sub(r'(<object type="NUMANode" os_index="1".*?) local_memory="\d+"', r"\1",
                   drawn("Package:2 [NUMANode(memory=8GiB)] Core:4 PU:1")),
     "cn5": drawn("[NUMANode(memory=4GiB)] [NUMANode(memory=4GiB)] Package:1 Core:4 PU:1"),
     "cn2": with_cpuless(drawn("[NUMANode(memory=8GiB)] Package:1 Core:4 PU:1")),
 }
-WORDS = {"cn1": "ThreadsPerCore=1"}
+WORDS = {"cn1": "ThreadsPerCore=1", "cn6": "CoresPerSocket=6", "cn7": "CoresPerSocket=16 ThreadsPerCore=1"}
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +115,21 @@ def test_memory_of_numa_nodes_without_and_of_several(cluster, options, wanted):
     """A NUMA node without memory is in no policy; several of one tier with the same cores are all."""
     tasks, said = report(cluster, "--topo-place=compact", *options.split())
     assert [task["memory"] for task in tasks] == wanted and not said
+
+
+@pytest.mark.parametrize("tasks, cores", [(16, range(8)), (8, range(8, 12))])
+def test_required_placement_where_slurm_has_fewer_cores(cluster, tasks, cores):
+    """Slurm's twelve cores are the first ones of the machine: eight of its first package and four of the second."""
+    told, said = report(cluster, "-w", "cn6", f"-n{tasks}", "--topo-place=compact", "--topo-fit=require",
+                        "--topo-level=package")
+    assert {cpu % 16 for task in told for cpu in expand(task["cpus_os"])} == set(cores) and not said
+
+
+def test_required_placement_where_slurm_has_threads_as_cores_is_refused(cluster):
+    """Which CPUs such a core has is not known."""
+    done = cluster.batch("true", "-w", "cn7", "-n2", "--topo-fit=require", check=False)
+    assert done.returncode and ("node cn7 has 2 sockets, 32 cores and 32 CPUs in slurm.conf, but 16 cores and 32 CPUs "
+                                "in the snapshot" in done.stderr), done.stderr
 
 
 @pytest.fixture

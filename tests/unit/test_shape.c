@@ -148,6 +148,41 @@ TEST(reads_devices)
 	}
 }
 
+TEST(has_the_first_cores_alone)
+{
+	static const struct {
+		const char *text;
+		unsigned cores, packages, last, numas, pus;	/* last: cores of the last package */
+		const char *devices;
+	} rows[] = {
+		{ "Package:2 [NUMANode(memory=8GiB)] Core:4 PU:2 + GPU0@0-3 GPU1@4-7", 6, 2, 2, 2, 12, "0 4;4 2;" },
+		{ "Package:2 [NUMANode(memory=8GiB)] Core:4 PU:2 + GPU0@0-3 GPU1@4-7", 5, 2, 1, 0, 10, "0 4;4 1;" },
+		{ "Package:2 [NUMANode(memory=8GiB)] Core:4 PU:2 + GPU0@0-3 GPU1@4-7", 4, 1, 4, 0, 8, "0 4;4 0;" },
+		{ "Package:1 Core:8 + NIC@6", 7, 1, 7, 0, 7, "6 1;" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		OWNED(shape_free) struct shape *all = shape_parse(rows[i].text, &err);
+		OWNED(shape_free) struct shape *s = shape_first_cores(all, rows[i].cores, &err);
+		char text[64] = "";
+		unsigned last = 0;
+
+		for (size_t d = 0; d < s->ndomains; d++) {
+			assert_true(s->domains[d].cores && s->domains[d].first + s->domains[d].cores <= rows[i].cores);
+			last = s->domains[d].level == LEVEL_PACKAGE ? s->domains[d].cores : last;
+		}
+		for (size_t d = 0; d < s->ndevices; d++)
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%u %u;", s->devices[d].first,
+				 s->devices[d].cores);
+		assert_int_equal(s->cores, rows[i].cores);
+		assert_int_equal(s->pus, rows[i].pus);
+		assert_int_equal(count(s, LEVEL_PACKAGE), rows[i].packages);
+		assert_int_equal(last, rows[i].last);
+		assert_int_equal(s->numas.count, rows[i].numas);
+		assert_string_equal(text, rows[i].devices);
+	}
+}
+
 /* Every domain has cores, also where memory or caches are told within a core. */
 TEST(cuts_at_nothing_within_a_core)
 {

@@ -201,8 +201,9 @@ class Case:
         return frozenset().union(*(load.cores.get(node, frozenset()) for load in self.loads))
 
     def differs(self, node):
-        """Slurm's cores are not the hardware's: Topiary does not choose among them."""
-        return self.confs[node].cores != len(self.hardware[node].cores)
+        """Slurm's cores are none of the hardware's that are known: Topiary does not choose among them."""
+        conf, cores = self.confs[node], self.hardware[node].cores
+        return conf.cores > len(cores) or conf.cores < len(cores) and any(len(pus) != conf.threads for pus in cores)
 
     def free(self, node):
         conf = self.confs[node]
@@ -470,7 +471,7 @@ def why_because(case, record, request, told):
     """A job that is alone on its nodes, and asked for nothing odd, can have a placement when Slurm starts it."""
     if "no topology-aware placement can start now" in told.get("because", ""):
         odd = [w for w in request.options if not w.startswith(("-n", "-N", "-c", "-w", "--topo-fit", "--topo-level"))]
-        unlike = re.search(r"node (\S+) is not in the snapshot, or different there", told["because"])
+        unlike = re.search(r"node (\S+) (?:is not in the snapshot|has .* in slurm.conf, but)", told["because"])
         if unlike and case.differs(unlike[1]):
             return
         if not odd or unlike:
