@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "candidates.h"
 
-#include <limits.h>
-#include <stdlib.h>
-
 #include "occupancy.h"
 #include "score/numa_memory.h"
 

@@ -3,9 +3,6 @@
 #ifndef TOPIARY_SELECT_CANDIDATES_H
 #define TOPIARY_SELECT_CANDIDATES_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "device.h"
 #include "job_request.h"
 

@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "device.h"
 
-#include <stdlib.h>
 #include <strings.h>
 
 #include "base/core_set.h"
@@ -476,40 +475,21 @@ static bitstr_t *gpus_on(const job_record_t *job, unsigned nth)
 	return out;
 }
 
-/* The job's devices of a name on its nth node, of all types. */
-static uint64_t devices_on(const job_record_t *job, const char *name, unsigned nth)
-{
-	slurm_iterator_t it = list_iterator_create(job->gres_list_alloc);
-	uint64_t sum = 0;
-	gres_state_t *s;
-
-	while ((s = list_next(it))) {
-		const gres_job_state_t *g = s->gres_data;
-
-		sum += device_has_name(s, (char *) name) && g->gres_cnt_node_alloc && nth < g->node_cnt ?
-			       g->gres_cnt_node_alloc[nth] : 0;
-	}
-	list_iterator_destroy(it);
-	return sum;
-}
-
 bool device_even(const job_record_t *job)
 {
 	const job_resources_t *r = job->job_resrcs;
-	slurm_iterator_t it;
-	bool even = true;
-	gres_state_t *s;
+	int first = r && r->node_bitmap && job->gres_list_alloc ? glue_next(r->node_bitmap, 0) : -1, gpus = -1, n;
+	unsigned nth = 0;
 
-	if (!job->gres_list_alloc || !r || !r->node_bitmap)
-		return true;
-	it = list_iterator_create(job->gres_list_alloc);
-	while (even && (s = list_next(it)))
-		for (int first = glue_next(r->node_bitmap, 0), i = first, nth = 0; even && i >= 0;
-		     i = glue_next(r->node_bitmap, i + 1), nth++)
-			even = node_record_table_ptr[i]->tpc == node_record_table_ptr[first]->tpc &&
-			       devices_on(job, s->gres_name, nth) == devices_on(job, s->gres_name, 0);
-	list_iterator_destroy(it);
-	return even;
+	for (int i = first; i >= 0; i = glue_next(r->node_bitmap, i + 1), gpus = n) {
+		bitstr_t *on = gpus_on(job, nth++);
+
+		n = on ? bit_set_count(on) : 0;
+		FREE_NULL_BITMAP(on);
+		if ((gpus >= 0 && n != gpus) || node_record_table_ptr[i]->tpc != node_record_table_ptr[first]->tpc)
+			return false;
+	}
+	return true;
 }
 
 struct device_distance device_distance(const job_record_t *job)

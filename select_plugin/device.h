@@ -79,7 +79,7 @@ void device_grant_choose(job_record_t *job);
 /* Forgets such a choice for a job that has not started. Slurm itself only replaces it where it knows the cores. */
 void device_grant_forget(job_record_t *job);
 
-/* Whether each node of a running job has as many devices of the job's, and cores with as many threads, as any other. */
+/* Whether each node of a running job has as many GPUs of the job's, and cores with as many threads, as any other. */
 bool device_even(const job_record_t *job);
 
 /* Of a running job's GPUs, on all its nodes. */

@@ -3,8 +3,6 @@
 #include "job_request.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 /*
  * As in Slurm's plugstack.c: the plugin's name and the option's, with every character that is neither letter nor digit

@@ -3,7 +3,6 @@
 #include "occupancy.h"
 
 #include <search.h>
-#include <stdlib.h>
 
 #include "base/core_set.h"
 #include "score/numa_memory.h"
@@ -490,8 +489,8 @@ void node_difference_text(const node_record_t *node, const struct shape *of_snap
 	if (!of_snapshot)
 		buf_printf(out, "node %s is not in the snapshot", node->name);
 	else
-		buf_printf(out, "node %s has %u socket%s, %u core%s and %u CPU%s in slurm.conf, but %u core%s and %u CPU%s"
-			   " in the snapshot", node->name, node->tot_sockets, PLURAL(node->tot_sockets),
+		buf_printf(out, "node %s has %u socket%s, %u core%s and %u CPU%s in slurm.conf, but %u core%s and"
+			   " %u CPU%s in the snapshot", node->name, node->tot_sockets, PLURAL(node->tot_sockets),
 			   node->tot_cores, PLURAL(node->tot_cores), node->tot_cores * node->threads,
 			   PLURAL(node->tot_cores * node->threads), of_snapshot->cores, PLURAL(of_snapshot->cores),
 			   of_snapshot->pus, PLURAL(of_snapshot->pus));

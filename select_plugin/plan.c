@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "plan.h"
 
-#include <stdlib.h>
-
 #include "base/string_map.h"
 #include "occupancy.h"
 

@@ -2,11 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "snapshot_watch.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/array.h"

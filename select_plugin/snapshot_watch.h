@@ -3,8 +3,6 @@
 #ifndef TOPIARY_SELECT_SNAPSHOT_WATCH_H
 #define TOPIARY_SELECT_SNAPSHOT_WATCH_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <time.h>
 
 #include "base/err.h"

@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "steer.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/settings.h"
@@ -706,8 +704,8 @@ void steer_started(job_record_t *job)
 	if (v)
 		snapshot_view_release(v);
 	/*
-	 * Its steps distribute its cores by that. Not before: the rest of an array has been split off by now. Where each
-	 * task has a device, Slurm then divides the tasks among the nodes by cores of all threads instead of by devices.
+	 * Its steps distribute its cores by that. Not before: the rest of an array has been split off by now. Where
+	 * each task has a GPU, Slurm then divides the tasks among the nodes by cores of all threads instead of by GPUs.
 	 */
 	if (on && comment_started(job, &d) && device_even(job))
 		job->details->mc_ptr->ntasks_per_core = 1;

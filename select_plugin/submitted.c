@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "steer.h"
 
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "device.h"
 #include "occupancy.h"
 #include "score/numa_memory.h"
@@ -95,7 +91,7 @@ static unsigned cores_of(const struct job_request *req, const struct shape *shap
 
 	while (all->of[at].shape && all->of[at].shape != shape)
 		at = (at + 1) % all->size;
-	/* Where slurm.conf has fewer cores there are more shapes: one slot stays free, and the last answer has its own. */
+	/* Where slurm.conf has fewer cores there are more shapes: one slot stays free, and `last` has the others. */
 	a = all->of[at].shape || all->used + 1 < all->size ? &all->of[at] : &all->last;
 	if (a->shape != shape) {
 		all->used += a != &all->last;

@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "score/chooser.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Each examines all nodes. The counts can only be wrong for paths, on nodes with different threads per core. */
 #define TRIES 4
 

@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "score/device_choice.h"
 
-#include <limits.h>
-#include <string.h>
-
 /* --- sets of groups --- */
 
 /* Of 16 devices that are all near different cores there are more sets; then the last ones are left out. */

@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "score/fit_cache.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define BYTES_MAX (48u << 20)	/* of `recent`; when full it becomes `older`, which may use as much */
 #define SLOTS_MIN 1024u
 

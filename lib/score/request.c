@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "score/request.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "shape/shape.h"

@@ -3,10 +3,8 @@
 #ifndef TOPIARY_SCORE_REQUEST_H
 #define TOPIARY_SCORE_REQUEST_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/err.h"
+#include "base/std.h"
 #include "shape/level.h"
 
 /*

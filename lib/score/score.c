@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "score/score.h"
 
-#include <string.h>
-
 #include "score/score_tree.h"
 
 /* --- FIT_SPREAD, as described at score_pick --- */

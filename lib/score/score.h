@@ -3,9 +3,6 @@
 #ifndef TOPIARY_SCORE_SCORE_H
 #define TOPIARY_SCORE_SCORE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/core_set.h"
 #include "score/request.h"
 #include "shape/shape.h"

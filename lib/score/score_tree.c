@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "score/score_tree.h"
 
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define BLOCK ((size_t) 64 << 10)	/* enough for a node of 128 cores */
 
 struct score_block {

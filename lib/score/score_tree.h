@@ -3,8 +3,6 @@
 #ifndef TOPIARY_SCORE_SCORE_TREE_H
 #define TOPIARY_SCORE_SCORE_TREE_H
 
-#include <stddef.h>
-
 #include "score/score.h"
 
 /* Memory of one call, freed at once. Initialise with {0}. */

@@ -3,10 +3,6 @@
 #include "score/verdict.h"
 
 #include <ctype.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/number.h"
 #include "score/score_tree.h"

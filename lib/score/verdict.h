@@ -3,9 +3,6 @@
 #ifndef TOPIARY_SCORE_VERDICT_H
 #define TOPIARY_SCORE_VERDICT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/buf.h"
 #include "base/err.h"
 #include "score/score.h"
