@@ -96,7 +96,8 @@ static int stage_read(struct stage *s, const struct cmd *c, const struct args *a
 	if (!(s->cluster = cluster_new(s->snapshot, e)))
 		return err_within(e, "%s", path);
 	for (int i = 0; !rc && i < a->files.n; i++) {
-		const struct jobs_nodes nodes = { node_known, s->cluster };
+		const struct cluster_kind *largest = s->cluster->largest;
+		const struct jobs_nodes nodes = { node_known, s->cluster, largest->shape->cores * largest->threads };
 
 		if (file_read_input(a->files.list[i], RECORD_MAX_BYTES, &name, &text, e))
 			return -1;
@@ -123,6 +124,11 @@ static void job_started(void *progress, const struct past_job *job, const struct
 /* Of a member of struct replay_result: numbers (size_t), of which three are divided; doubles; milliseconds. */
 enum unit { COUNT, OF_JOBS, OF_MEMORY, PER_JOB, RATIO, PERCENT, SECONDS };
 #define AT(member) offsetof(struct replay_result, member)
+
+#define CLASS(called, key, nth) \
+	{ called ": jobs", key "_jobs", 0, 0, COUNT, AT(waits[nth].jobs) }, \
+	{ "  wait, mean, s", key "_wait_mean_seconds", 1, -1, SECONDS, AT(waits[nth].mean) }, \
+	{ "  90 % within, s", key "_wait_p90_seconds", 1, -1, SECONDS, AT(waits[nth].p90) }
 
 static const struct row {
 	const char *name, *key;
@@ -153,10 +159,15 @@ static const struct row {
 	{ "  in partly used NUMA nodes, %", "loose_numa_percent", 1, -1, PERCENT, AT(loose[JUDGED_NUMA]) },
 	{ "  in partly used L3 caches, %", "loose_l3_percent", 1, -1, PERCENT, AT(loose[JUDGED_L3]) },
 	{ "utilisation, %", "utilisation_percent", 1, 1, PERCENT, AT(utilisation) },
-	{ "wait, mean, s", "wait_mean_seconds", 1, -1, SECONDS, AT(wait_mean) },
-	{ "  median, s", "wait_median_seconds", 1, -1, SECONDS, AT(wait_median) },
-	{ "  95 % within, s", "wait_p95_seconds", 1, -1, SECONDS, AT(wait_p95) },
 	{ "makespan, s", "makespan_seconds", 0, -1, SECONDS, AT(makespan) },
+	{ "wait, mean, s", "wait_mean_seconds", 1, -1, SECONDS, AT(waits[REPLAY_ALL].mean) },
+	{ "  median, s", "wait_median_seconds", 1, -1, SECONDS, AT(wait_median) },
+	{ "  90 % within, s", "wait_p90_seconds", 1, -1, SECONDS, AT(waits[REPLAY_ALL].p90) },
+	CLASS("on a quarter of the largest node at most", "quarter", REPLAY_QUARTER),
+	CLASS("on half of it at most", "half", REPLAY_HALF),
+	CLASS("on more of one node", "node", REPLAY_NODE),
+	CLASS("on several nodes", "nodes", REPLAY_NODES),
+	CLASS("with GPUs", "gpu", REPLAY_GPUS),
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -204,7 +215,11 @@ static int print_table(const struct stage *s, struct err *e)
 		columns[i + 1] = (struct table_column){ s->policies[i].name, TABLE_RIGHT };
 	t = table_new(columns);
 	for (const struct row *row = rows; row < rows + ROWS; row++) {
+		size_t class = (row->at - AT(waits)) / sizeof(struct replay_waits);
+
 		if (!s->results[0].with_memory && (row->unit == OF_MEMORY || row->at == AT(with_memory)))
+			continue;
+		if (row->at >= AT(waits) && class < REPLAY_CLASSES && !s->results[0].waits[class].jobs)
 			continue;
 		table_cell(t, "%s", row->name);
 		for (size_t i = 0; i < s->npolicies; i++) {

@@ -31,6 +31,8 @@ static int kind_init(struct cluster_kind *k, const struct shape *s, unsigned ind
 				    .words = core_set_words(s->cores) };
 	for (size_t i = 0; i < s->ndomains; i++)
 		k->memory += s->domains[i].memory >> 20;
+	for (size_t i = 0; i < s->ndevices; i++)
+		k->gpus += !strcmp(s->devices[i].type, "GPU");
 	for (int level = LEVEL_NODE; level < LEVEL_CORE; level++) {
 		if (ranges_find(s, level, &k->at[level]))
 			return -1;
@@ -104,6 +106,9 @@ static int cluster_fill(struct cluster *c, const struct snapshot *s, struct err 
 		node->core = c->cores;
 		c->words += node->kind->words;
 		c->cores += node->kind->shape->cores;
+		c->has_gpus |= node->kind->gpus > 0;
+		if (!c->largest || node->kind->shape->cores > c->largest->shape->cores)
+			c->largest = node->kind;
 	}
 	return 0;
 }
@@ -179,7 +184,7 @@ struct cluster_shares *cluster_shares_new(const struct cluster *c, const struct 
 		unsigned tasks = job->tasks / job->nodes + (i < job->tasks % job->nodes);
 
 		s->list[i] = (struct cluster_share){ nodes[i], tasks, cluster_job_cores(job, tasks, kind), mask,
-						     job->memory };
+						     job->memory, job->gpus };
 		mask += kind->words;
 	}
 	return s;
@@ -192,8 +197,9 @@ int cluster_room_init(struct cluster_room *r, const struct cluster *c, bool with
 	*r = (struct cluster_room){ .cluster = c, .words = calloc(c->words, sizeof(*r->words)),
 			    .count = calloc(c->n, sizeof(*r->count)), .total = c->cores,
 			    .held = calloc(c->n, sizeof(*r->held)), .used = calloc(c->cores, sizeof(*r->used)),
+			    .gpus = calloc(c->n, sizeof(*r->gpus)),
 			    .reach = with_reach ? calloc(c->nkinds, sizeof(*r->reach)) : NULL };
-	if (!r->words || !r->count || !r->held || !r->used || (with_reach && !r->reach))
+	if (!r->words || !r->count || !r->held || !r->used || !r->gpus || (with_reach && !r->reach))
 		goto error;
 	for (size_t i = 0; with_reach && i < c->nkinds; i++)
 		if (!(r->reach[i] = calloc(c->kinds[i].shape->cores + 1, sizeof(**r->reach))))
@@ -218,6 +224,7 @@ void cluster_room_copy(struct cluster_room *to, const struct cluster_room *from)
 	memcpy(to->words, from->words, c->words * sizeof(*to->words));
 	memcpy(to->count, from->count, c->n * sizeof(*to->count));
 	memcpy(to->held, from->held, c->n * sizeof(*to->held));
+	memcpy(to->gpus, from->gpus, c->n * sizeof(*to->gpus));
 	memcpy(to->used, from->used, c->cores * sizeof(*to->used));
 }
 
@@ -229,15 +236,17 @@ void cluster_room_free(struct cluster_room *r)
 	free(r->words);
 	free(r->count);
 	free(r->held);
+	free(r->gpus);
 	free(r->used);
 	*r = (struct cluster_room){0};
 }
 
-bool cluster_room_has_memory(const struct cluster_room *r, unsigned node, unsigned long long mb)
+bool cluster_room_has(const struct cluster_room *r, unsigned node, unsigned long long mb, unsigned gpus)
 {
-	unsigned long long has = r->cluster->nodes[node].kind->memory;
+	const struct cluster_kind *kind = r->cluster->nodes[node].kind;
 
-	return !mb || !has || r->held[node] + mb <= has;
+	return (!mb || !kind->memory || r->held[node] + mb <= kind->memory) &&
+	       (!gpus || !r->cluster->has_gpus || r->gpus[node] + gpus <= kind->gpus);
 }
 
 /* From free to occupied (sign 1), or back. */
@@ -251,6 +260,7 @@ static void shares_turn(struct cluster_room *r, const struct cluster_shares *s, 
 		for (unsigned w = 0; w < node->kind->words; w++)
 			r->words[node->word + w] ^= h->mask[w];
 		r->held[h->node] += sign * h->memory;
+		r->gpus[h->node] += sign * h->gpus;
 		for (unsigned c = 0; each && c < node->kind->shape->cores; c++)
 			if (core_set_has(h->mask, c))
 				r->used[node->core + c] += sign * (uint32_t) each;
@@ -266,7 +276,7 @@ int cluster_room_occupy(struct cluster_room *r, const struct cluster_shares *s)
 	for (const struct cluster_share *h = s->list; h < s->list + s->n; h++)
 		if (!core_set_is_within(h->mask, cluster_room_node(r, h->node),
 					r->cluster->nodes[h->node].kind->words) ||
-		    !cluster_room_has_memory(r, h->node, h->memory))
+		    !cluster_room_has(r, h->node, h->memory, h->gpus))
 			return -1;
 	shares_turn(r, s, 1);
 	return 0;
@@ -299,7 +309,7 @@ bool cluster_room_holds(const struct cluster_room *r, unsigned node, const struc
 	const struct cluster_ranges *at = &kind->at[within];
 	unsigned cores = most_cores(job, kind);
 
-	if (r->count[node] < cores || !cluster_room_has_memory(r, node, job->memory))
+	if (r->count[node] < cores || !cluster_room_has(r, node, job->memory, job->gpus))
 		return false;
 	for (size_t i = 0; within != LEVEL_NODE && i < at->n; i++)
 		if (cluster_range_count(cluster_room_node(r, node), at->list[i]) >= cores)
@@ -317,7 +327,7 @@ bool cluster_room_can(const struct cluster_room *r, const struct past_job *job, 
 
 		nodes += cores <= kind->shape->cores ? r->reach[i][cores] : 0;
 	}
-	if (nodes < job->nodes || (within == LEVEL_NODE && !job->memory))
+	if (nodes < job->nodes || (within == LEVEL_NODE && !job->memory && !job->gpus))
 		return nodes >= job->nodes;
 	nodes = 0;
 	for (size_t i = 0; nodes < job->nodes && i < r->cluster->n; i++)

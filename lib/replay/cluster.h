@@ -31,6 +31,7 @@ struct cluster_kind {
 	unsigned threads;		/* PUs of each core, in Slurm's count */
 	unsigned words;			/* of a set of its cores (score.h) */
 	unsigned long long memory;	/* MB of all NUMA nodes; 0: the shape does not state it, any amount is free */
+	unsigned gpus;
 	struct cluster_ranges at[LEVEL_CORE];	/* the domains of a level, or of the next level out that has some */
 };
 
@@ -48,6 +49,8 @@ struct cluster {
 	size_t nkinds;
 	unsigned numas_max;		/* of all kinds, the most NUMA nodes whose memory counts (shape_numas) */
 	unsigned words_max;		/* the most of a kind */
+	const struct cluster_kind *largest;	/* with the most cores */
+	bool has_gpus;			/* else those of jobs are not counted */
 	struct cluster_node *nodes;
 	size_t n;
 	size_t words;
@@ -67,6 +70,7 @@ struct cluster_share {
 	unsigned node, tasks, cores;
 	uint64_t *mask;			/* these cores */
 	unsigned long long memory;	/* MB */
+	unsigned gpus;
 };
 
 struct cluster_shares {
@@ -84,13 +88,14 @@ struct cluster_shares *cluster_shares_new(const struct cluster *c, const struct 
 unsigned cluster_job_task_cores(const struct past_job *job, const struct cluster_kind *kind);
 unsigned cluster_job_cores(const struct past_job *job, unsigned tasks, const struct cluster_kind *kind);
 
-/* The free cores and the memory that jobs hold. */
+/* The free cores, and the memory and GPUs that jobs hold. */
 struct cluster_room {
 	const struct cluster *cluster;
 	uint64_t *words;
 	unsigned *count;		/* by node */
 	unsigned long long total;
 	unsigned long long *held;	/* MB, by node */
+	unsigned *gpus;			/* by node */
 	uint32_t *used;			/* the same by core, as in score/numa_memory.h */
 	unsigned **reach;		/* reach[kind][k]: nodes of a kind with at least k free cores; NULL in a copy */
 };
@@ -105,14 +110,15 @@ static inline const uint64_t *cluster_room_node(const struct cluster_room *r, un
 	return &r->words[r->cluster->nodes[node].word];
 }
 
-/* 0, or -1 with nothing changed when one of the cores, or the memory, is not free. */
+/* 0, or -1 with nothing changed when one of the cores, or the memory or GPUs, are not free. */
 int cluster_room_occupy(struct cluster_room *r, const struct cluster_shares *s);
 void cluster_room_release(struct cluster_room *r, const struct cluster_shares *s);
 
-bool cluster_room_has_memory(const struct cluster_room *r, unsigned node, unsigned long long mb);
+/* So much memory, and GPUs. */
+bool cluster_room_has(const struct cluster_room *r, unsigned node, unsigned long long mb, unsigned gpus);
 /*
- * Whether the node has room for the most tasks of the job on a node and for its memory, within one domain of the level
- * unless that is LEVEL_NODE.
+ * Whether the node has room for the most tasks of the job on a node and for its memory and GPUs, within one domain of
+ * the level unless that is LEVEL_NODE.
  */
 bool cluster_room_holds(const struct cluster_room *r, unsigned node, const struct past_job *job, enum level within);
 /* Whether as many nodes as the job wants have. The room must have its reach. */

@@ -22,7 +22,7 @@
 
 enum column {
 	JOB, SUBMIT, START, END, NODES, TASKS, TASK_CPUS, ALLOC_CPUS, N_CPUS, REQ_CPUS, LIMIT, TIME_LIMIT, MINUTES, FIT,
-	LEVEL, COMMENT, NODE_LIST, MEMORY, REQ_MEM, OTHER, COLUMN_COUNT,
+	LEVEL, COMMENT, NODE_LIST, MEMORY, REQ_MEM, GPUS, ALLOC_TRES, REQ_TRES, RUN, OTHER, COLUMN_COUNT,
 };
 
 static const struct {
@@ -32,12 +32,15 @@ static const struct {
 	{ "job", JOB }, { "JobID", JOB }, { "JobIDRaw", JOB }, { "submit", SUBMIT }, { "start", START }, { "end", END },
 	{ "nodes", NODES }, { "NNodes", NODES }, { "AllocNodes", NODES }, { "tasks", TASKS }, { "NTasks", TASKS },
 	{ "cpus_per_task", TASK_CPUS }, { "AllocCPUS", ALLOC_CPUS }, { "NCPUS", N_CPUS }, { "ReqCPUS", REQ_CPUS },
-	{ "limit", LIMIT }, { "Timelimit", TIME_LIMIT }, { "TimelimitRaw", MINUTES }, { "fit", FIT }, { "level",
-												       LEVEL },
-	{ "Comment", COMMENT }, { "NodeList", NODE_LIST }, { "memory", MEMORY }, { "ReqMem", REQ_MEM },
+	{ "limit", LIMIT }, { "Timelimit", TIME_LIMIT }, { "TimelimitRaw", MINUTES }, { "fit", FIT },
+	{ "level", LEVEL }, { "Comment", COMMENT }, { "NodeList", NODE_LIST }, { "memory", MEMORY },
+	{ "ReqMem", REQ_MEM }, { "gpus", GPUS }, { "AllocTRES", ALLOC_TRES }, { "ReqTRES", REQ_TRES },
 };
 
 static const enum column usual[] = { JOB, SUBMIT, START, END, NODES, TASKS, TASK_CPUS, FIT, LEVEL };
+/* The first columns of swf, and how many it has. */
+static const enum column swf[] = { JOB, SUBMIT, OTHER, RUN, ALLOC_CPUS, OTHER, OTHER, REQ_CPUS, LIMIT };
+#define SWF_COLUMNS 18u
 
 #define BIT(column) (1u << (column))
 
@@ -54,6 +57,7 @@ struct reader {
 	const char *name;
 	unsigned line;
 	const char *separators;		/* NULL before the first line */
+	bool is_swf;
 	enum column order[COLUMNS_MAX];
 	size_t ncolumns;
 	const char *values[COLUMN_COUNT];	/* of a line; "" if it has none */
@@ -101,8 +105,12 @@ static int read_head(struct reader *r, char *const *words, size_t n)
 	unsigned has = 0;
 
 	if (*r->separators != '|' && column_of(words[0]) < 0) {
-		memcpy(r->order, usual, sizeof(usual));
-		r->ncolumns = COUNT(usual);
+		r->is_swf = n >= SWF_COLUMNS;
+		for (size_t i = 0; r->is_swf && i < SWF_COLUMNS; i++)
+			r->order[i] = i < COUNT(swf) ? swf[i] : OTHER;
+		if (!r->is_swf)
+			memcpy(r->order, usual, sizeof(usual));
+		r->ncolumns = r->is_swf ? SWF_COLUMNS : COUNT(usual);
 		return 0;
 	}
 	r->ncolumns = n;
@@ -121,7 +129,7 @@ static int read_head(struct reader *r, char *const *words, size_t n)
 /* 0; 1 for a row of sacct that is cut by a line break in a comment; -1. A comment in the last column may have '|'. */
 static int read_values(struct reader *r, char *const *words, size_t n)
 {
-	if (n > r->ncolumns && r->order[r->ncolumns - 1] == COMMENT)
+	if (n > r->ncolumns && (r->is_swf || r->order[r->ncolumns - 1] == COMMENT))
 		n = r->ncolumns;
 	if (n < r->ncolumns && *r->separators == '|')
 		return 1;
@@ -130,7 +138,7 @@ static int read_values(struct reader *r, char *const *words, size_t n)
 	for (size_t c = 0; c < COLUMN_COUNT; c++)
 		r->values[c] = "";
 	for (size_t i = 0; i < n; i++)
-		r->values[r->order[i]] = words[i];
+		r->values[r->order[i]] = r->is_swf && *words[i] == '-' ? "" : words[i];
 	return 0;
 }
 
@@ -247,6 +255,19 @@ static int read_memory(struct reader *r, struct past_job *job)
 	return 0;
 }
 
+static int read_gpus(struct reader *r, struct past_job *job)
+{
+	const char *all = r->values[*r->values[ALLOC_TRES] ? ALLOC_TRES : REQ_TRES], *at = strstr(all, "gres/gpu=");
+	unsigned long gpus = at ? strtoul(at + strlen("gres/gpu="), NULL, 10) : 0;
+
+	for (const char *typed = at ? NULL : strstr(all, "gres/gpu:"); typed; typed = strstr(typed, "gres/gpu:")) {
+		typed += strcspn(typed, "=,");
+		gpus += *typed == '=' ? strtoul(typed + 1, NULL, 10) : 0;
+	}
+	job->gpus = gpus < TASKS_MAX ? (gpus + job->nodes - 1) / job->nodes : TASKS_MAX;
+	return is_digit(*r->values[GPUS]) ? read_count(r, GPUS, &job->gpus) : 0;
+}
+
 static bool value_given(const char *value)
 {
 	return *value && strcmp(value, "-");
@@ -292,6 +313,8 @@ static int read_size(struct reader *r, struct past_job *job)
 	else if (cpus)
 		job->tasks = cpus < job->nodes ? job->nodes : cpus, job->task_cpus = 1;
 	job->task_cpus += !job->task_cpus;
+	if (r->is_swf && r->nodes && r->nodes->cpus)
+		job->nodes = (job->tasks + r->nodes->cpus - 1) / r->nodes->cpus;
 	if (!job->nodes || job->tasks < job->nodes)
 		return err_set(r->err, "%s:%u: job %s has %u tasks on %u nodes", r->name, r->line, job->name,
 			       job->tasks,
@@ -312,6 +335,8 @@ static int node_check(const char *name, void *user)
 /* "Unknown" and "None" are times of jobs that did not start or end; sacct's NNodes may be what was only requested. */
 static bool job_ran(const struct reader *r)
 {
+	if (r->is_swf)
+		return is_digit(*r->values[RUN]) && (*r->values[ALLOC_CPUS] || *r->values[REQ_CPUS]);
 	return is_digit(*r->values[START]) && is_digit(*r->values[END]) && strcmp(r->values[NODES], "0") &&
 	       strcmp(r->values[NODE_LIST], "None assigned");
 }
@@ -319,7 +344,7 @@ static bool job_ran(const struct reader *r)
 static int job_add(struct reader *r, struct jobs *jobs)
 {
 	const char *id = r->values[JOB], *list = r->values[NODE_LIST];
-	long long start, end;
+	long long start = 0, end;
 	struct past_job *job;
 
 	if (!*id)
@@ -332,8 +357,9 @@ static int job_add(struct reader *r, struct jobs *jobs)
 	}
 	if (!(job = array_add(jobs->list, jobs->n)) || !(job->name = strdup(id)))
 		return line_error(r, "out of memory at", id);
-	if (read_time(r, SUBMIT, &job->submit) || read_time(r, START, &start) || read_time(r, END, &end) ||
-	    read_size(r, job) || read_limit(r, job) || read_memory(r, job) || read_request(r, job))
+	if (read_time(r, SUBMIT, &job->submit) || (!r->is_swf && read_time(r, START, &start)) ||
+	    read_time(r, r->is_swf ? RUN : END, &end) || read_size(r, job) || read_limit(r, job) ||
+	    read_memory(r, job) || read_gpus(r, job) || read_request(r, job))
 		return -1;
 	if (r->nodes && value_given(list) && hostlist_expand(list, node_check, r, r->err))
 		return err_within(r->err, "%s:%u", r->name, r->line);
@@ -352,7 +378,7 @@ static int line_read(struct reader *r, struct jobs *jobs, char *line)
 	int rc;
 
 	line[strcspn(line, "\r")] = '\0';
-	if (!line[strspn(line, " \t")] || *line == '#')
+	if (!line[strspn(line, " \t")] || *line == '#' || *line == ';')
 		return 0;
 	if (first)
 		r->separators = strchr(line, '|') ? "|" : " \t";

@@ -17,6 +17,7 @@ struct past_job {
 	long long limit;	/* its time limit, 0: unknown */
 	unsigned nodes, tasks, task_cpus;	/* tasks on all nodes together, distributed as evenly as possible */
 	unsigned long long memory;	/* MB on each node; 0: unknown, or none */
+	unsigned gpus;		/* on each node */
 	bool asks, asks_memory;	/* it had a request of its own; --topo-mem was in it */
 	struct request request;	/* that request; its memory only if asks_memory, the rest only if asks */
 };
@@ -32,6 +33,7 @@ struct jobs {
 struct jobs_nodes {
 	bool (*known)(const void *user, const char *name);
 	const void *user;
+	unsigned cpus;		/* of its largest node */
 };
 
 /*
@@ -47,9 +49,13 @@ struct jobs_nodes {
  *	limit, Timelimit, TimelimitRaw	seconds; [[DAYS-]HH:]MM:SS or DAYS-HH; minutes
  *	memory, ReqMem			MB on each node; of the whole job, with n on each node, with c for each CPU
  *					(before Slurm 21.08); a unit K, M, G, T or P may follow the number
+ *	gpus, AllocTRES, ReqTRES	on each node; gres/gpu= of the whole job, or the sum of gres/gpu:TYPE=
  *	fit, level			as for --topo-fit and --topo-level, "-" for none
  *	Comment				the same options in it
  *	NodeList			names that the cluster must have
+ * Without names and '|', lines of 18 values or more are Feitelson's Standard Workload Format (swf), with comments after
+ * ';' and -1 for unknown: of it the job, submit time, run time, processors and time limit count, and a job is on as few
+ * of the cluster's largest nodes as have its processors.
  * A job without a start or an end, without nodes (refused at submission, or cancelled while it waited), or that ended
  * before it started, is counted as skipped. A comment that is no valid request is no request, as in slurmctld.
  * Blank lines and those that begin with '#' are ignored. name is for errors, which state the line. 0, or -1 with jobs

@@ -149,14 +149,15 @@ static bool node_score(const struct search *s, unsigned node, uint32_t tasks, un
 				   .task = task_of(s->job, kind, task_cores),
 				   .fit = s->want->fit, .level = s->want->level, .path = &s->want->path };
 
-	if (s->room->count[node] < need.cores || !cluster_room_has_memory(s->room, node, s->job->memory))
+	if (s->room->count[node] < need.cores || !cluster_room_has(s->room, node, s->job->memory, s->job->gpus))
 		return false;
 	if (s->want->memory != FIT_OFF) {
 		need.nlimits = limits_find(s, node, need.cores);
 		need.limits = s->placer->limits;
 	}
 	*out = (struct candidate_node){ .node = node, .tasks = tasks, .need_cores = need.cores,
-					.worth = chooser_worth(false, kind->shape->cores, kind->memory),
+					.worth = chooser_worth(!s->job->gpus && kind->gpus, kind->shape->cores,
+							       kind->memory),
 					.free = need.fit == FIT_SPREAD ? 0 : s->room->count[node] };
 	for (;; need.nlimits = 0, out->memory_far = true) {
 		out->cost = fit_cost_of_kind(&s->placer->cache, kind->shape, cluster_room_node(s->room, node), &need,

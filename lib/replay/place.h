@@ -19,8 +19,9 @@ void placer_free(struct placer *p);
 /*
  * As Topiary's select plugin does, with the same code (score/chooser.h): of the nodes that can take a share of the
  * job's tasks those with the lowest cost, of equal ones the first, and on each the cores of that cost; nodes whose
- * cores have the job's memory in their own NUMA nodes come first, if want->memory says so. Properties that the records
- * lack are equal on all nodes here: weights, devices, and the preference for nodes where tasks share no core.
+ * cores have the job's memory in their own NUMA nodes come first, if want->memory says so. A job with GPUs gets nodes
+ * that have them, not cores near them. Properties that the records lack are equal on all nodes here: weights, and the
+ * preference for nodes where tasks share no core.
  */
 int placer_choose(struct placer *p, const struct cluster_room *r, const struct past_job *job,
 		  const struct request *want, unsigned *nodes, struct cluster_shares **out);
@@ -32,8 +33,8 @@ int placer_choose(struct placer *p, const struct cluster_room *r, const struct p
  * adjacent nodes that can take the job's tasks, the one with the fewest CPUs that suffice, and in it the first nodes,
  * or for the last one the node with the fewest CPUs; on a node cores from each socket in turn (tasks of several CPUs
  * fill socket by socket), or with CR_CORE_DEFAULT_DIST_BLOCK the socket that fits best, or the one with the most free
- * cores, and so on. Sockets are packages. Memory, GRES, boards, constraints within a node and shared nodes are not
- * modelled.
+ * cores, and so on. Sockets are packages. Of GRES only the number is counted. Boards, constraints within a node and
+ * shared nodes are not modelled.
  */
 int stock_choose(const struct cluster_room *r, const struct past_job *job, bool block, unsigned *nodes,
 		 struct cluster_shares **out);

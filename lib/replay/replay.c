@@ -24,9 +24,14 @@ struct class {
 	unsigned long barred;		/* the number of changes when it would have delayed the first in the queue */
 };
 
+struct wait {
+	long long ms;
+	enum replay_class class;
+};
+
 /* The sums during a replay. */
 struct tally {
-	long long *waits;
+	struct wait *waits;
 	unsigned *loose[JUDGED_LEVELS];	/* by node: free cores in partly used domains; */
 	unsigned long long loose_now[JUDGED_LEVELS];	/* of all nodes */
 	double loose_time[JUDGED_LEVELS], free_time;
@@ -122,8 +127,12 @@ static void tally_room(struct tally *t, const struct cluster_room *r, const stru
 static void tally_job(struct replay *r, const struct past_job *job, const struct judgement *j)
 {
 	struct replay_result *s = &r->result;
+	const struct cluster_kind *largest = r->cluster->largest;
+	unsigned cores = cluster_job_cores(job, job->tasks, largest), has = largest->shape->cores;
 
-	r->tally.waits[s->jobs++] = r->now - job->submit;
+	r->tally.waits[s->jobs++] = (struct wait){ r->now - job->submit, job->gpus ? REPLAY_GPUS :
+		job->nodes > 1 ? REPLAY_NODES : cores <= has / 4 ? REPLAY_QUARTER : cores <= has / 2 ? REPLAY_HALF :
+		REPLAY_NODE };
 	for (size_t i = 0; i < JUDGED_LEVELS; i++) {
 		s->split_own[i] += j->split_own[i];
 		s->split_any[i] += j->split_any[i];
@@ -138,9 +147,29 @@ static void tally_job(struct replay *r, const struct past_job *job, const struct
 
 static int wait_compare(const void *a, const void *b)
 {
-	const long long *x = a, *y = b;
+	const struct wait *x = a, *y = b;
 
-	return (*x > *y) - (*x < *y);
+	return (x->ms > y->ms) - (x->ms < y->ms);
+}
+
+/* The least wait that at least so many percent of the jobs did not exceed; the waits are sorted. */
+static struct replay_waits waits_of(const struct wait *waits, size_t n, enum replay_class class)
+{
+	struct replay_waits w = {0};
+	size_t passed = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (class == REPLAY_ALL || waits[i].class == class) {
+			w.jobs++;
+			w.mean += waits[i].ms;
+		}
+	for (size_t i = 0; i < n && passed < (w.jobs * 90 + 99) / 100; i++)
+		if (class == REPLAY_ALL || waits[i].class == class) {
+			passed++;
+			w.p90 = waits[i].ms;
+		}
+	w.mean /= w.jobs ? (long long) w.jobs : 1;
+	return w;
 }
 
 static double share_of(double part, double whole)
@@ -151,21 +180,18 @@ static double share_of(double part, double whole)
 static void tally_end(struct replay *r, struct replay_result *out)
 {
 	struct tally *t = &r->tally;
-	double all = (double) (t->last - t->first) * r->cluster->cores, waited = 0;
-	/* The least wait that at least so many percent of the jobs did not exceed. */
-	size_t n = r->result.jobs, median = (n * 50 + 99) / 100, p95 = (n * 95 + 99) / 100;
+	double all = (double) (t->last - t->first) * r->cluster->cores;
+	size_t n = r->result.jobs;
 
 	*out = r->result;
 	qsort(t->waits, n, sizeof(*t->waits), wait_compare);
-	for (size_t i = 0; i < n; i++)
-		waited += t->waits[i];
+	for (enum replay_class c = 0; c < REPLAY_CLASSES; c++)
+		out->waits[c] = waits_of(t->waits, n, c);
 	for (size_t i = 0; i < JUDGED_LEVELS; i++)
 		out->loose[i] = share_of(t->loose_time[i], t->free_time);
 	out->touched_to_ideal = share_of(t->ratios, n);
 	out->utilisation = share_of(all - t->free_time, all);
-	out->wait_mean = share_of(waited, n);
-	out->wait_median = n ? t->waits[median - 1] : 0;
-	out->wait_p95 = n ? t->waits[p95 - 1] : 0;
+	out->wait_median = n ? t->waits[(n - 1) / 2].ms : 0;
 	out->makespan = t->last - t->first;
 }
 
@@ -325,7 +351,7 @@ static int plan_keep(struct replay *r)
 		struct cluster_share *s = &r->plan->list[i];
 
 		s->cores = r->room.count[s->node];
-		s->memory = 0;
+		s->memory = s->gpus = 0;
 		memcpy(s->mask, cluster_room_node(&r->room, s->node),
 		       r->cluster->nodes[s->node].kind->words * sizeof(*s->mask));
 	}
@@ -411,18 +437,20 @@ static int pass_time(struct replay *r)
 
 /* --- begin and end --- */
 
-#define REQUEST_KEYS (10 + 2 * PATH_STEPS_MAX)
+#define REQUEST_KEYS (11 + 2 * PATH_STEPS_MAX)
+#define STOCK_KEYS 6		/* of these, the first */
 
 /* What makes the requests of two jobs equal. */
 static void turn_key(const struct turn *t, unsigned long long key[REQUEST_KEYS])
 {
 	const struct request *q = &t->want;
-	const unsigned long long own[] = { t->job->nodes, t->job->tasks, t->job->task_cpus, t->job->memory, t->ours,
-					   q->fit, q->level, q->memory, q->path.steps, q->path.kind };
+	const unsigned long long own[] = { t->job->nodes, t->job->tasks, t->job->task_cpus, t->job->memory,
+					   t->job->gpus, t->ours, q->fit, q->level, q->memory, q->path.steps,
+					   q->path.kind };
 	size_t n = sizeof(own) / sizeof(own[0]);
 
 	memset(key, 0, REQUEST_KEYS * sizeof(*key));
-	memcpy(key, own, sizeof(own) / (t->ours ? 1 : 2));
+	memcpy(key, own, t->ours ? sizeof(own) : STOCK_KEYS * sizeof(*own));
 	for (unsigned i = 0; t->ours && i < q->path.steps; i++) {
 		key[n++] = q->path.step[i].level;
 		key[n++] = q->path.step[i].count;

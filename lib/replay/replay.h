@@ -34,6 +34,19 @@ struct replay_policy {
  */
 int replay_policy_parse(const char *word, struct replay_policy *out, struct err *e);
 
+/* Jobs by size; cores are compared with the largest node of the cluster. The first that applies, from the last up. */
+enum replay_class {
+	REPLAY_QUARTER, REPLAY_HALF, REPLAY_NODE,	/* on one node, with at most so much of it */
+	REPLAY_NODES,			/* on several */
+	REPLAY_GPUS,			/* with GPUs, on one or several */
+	REPLAY_ALL, REPLAY_CLASSES,
+};
+
+struct replay_waits {
+	size_t jobs;
+	long long mean, p90;		/* milliseconds */
+};
+
 struct replay_result {
 	size_t jobs, refused;		/* that ran; that no node could ever hold */
 	size_t backfilled;
@@ -43,7 +56,8 @@ struct replay_result {
 	double touched_to_ideal;	/* the mean over jobs */
 	double loose[JUDGED_LEVELS];	/* share of the free cores over time that are in partly used domains */
 	double utilisation;		/* of the cores, from the first submission to the last end */
-	long long wait_mean, wait_median, wait_p95, makespan;	/* milliseconds */
+	struct replay_waits waits[REPLAY_CLASSES];
+	long long wait_median, makespan;	/* milliseconds */
 };
 
 /* Callbacks for events; members may be NULL. Shares are borrowed. */

@@ -131,7 +131,9 @@ def test_table_for_people(snapshot, tmp_path):
     assert lines[2].split() == ["POLICY", "stock", "prefer:l3"]
     rows = {line[:-22].strip(): line.split()[-2:] for line in lines[3:]}
     assert [cells for name, cells in rows.items() if name.startswith("jobs")] == [["50", "50"]]
-    assert len(lines) == 3 + 20 and all(len(cells) == 2 for cells in rows.values())
+    counts = [int(line.split()[-1]) for line in lines if re.match("on .*: jobs ", line)]
+    assert len(counts) == 4 and sum(counts) == 50
+    assert len(lines) == 3 + 20 + 4 * 3 and all(len(cells) == 2 for cells in rows.values())
 
 
 @pytest.mark.parametrize("nodes, says", [

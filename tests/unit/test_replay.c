@@ -152,7 +152,7 @@ static bool cn_only(const void *user, const char *name)
 	return !strncmp(name, "cn", 2);
 }
 
-static const struct jobs_nodes cn_nodes = { cn_only, NULL };
+static const struct jobs_nodes cn_nodes = { cn_only, NULL, 16 };
 
 #define SACCT "JobID|Submit|Start|End|NNodes|NCPUS|State\n"
 #define S_TIMES "2026-11-20T10:00:00|2026-11-20T10:00:30|2026-11-20T11:00:30"
@@ -235,6 +235,22 @@ TEST(reads_records)
 		{ "job|submit|start|end|nodes|ncpus|reqmem\n1|0|0|1|2|8|2Gn\n2|0|0|1|1|1|0\n", 2, 0,
 		  { .name = "2", .run = 1000, .nodes = 1, .tasks = 1, .task_cpus = 1,
 		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		/* GPUs on each node; of swf the processors allocated, else requested, on as few nodes as have them */
+		{ "job submit start end nodes tasks gpus\n1 0 0 1 2 8 -\n7 0 0 1 2 8 3\n", 2, 0,
+		  { .name = "7", .run = 1000, .nodes = 2, .tasks = 8, .task_cpus = 1, .gpus = 3,
+		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		{ "job|submit|start|end|nodes|ncpus|reqtres|alloctres\n"
+		  "1|0|0|1|2|8|gres/gpu=8|billing=8,cpu=8,gres/gpu:a100=5,gres/gpu=5,node=2\n", 1, 0,
+		  { .name = "1", .run = 1000, .nodes = 2, .tasks = 8, .task_cpus = 1, .gpus = 3,
+		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		{ "job|submit|start|end|nodes|ncpus|reqtres\n1|0|0|1|1|8|gres/gpu:a=1,gres/gpu:b,gres/gpu:c=2\n", 1, 0,
+		  { .name = "1", .run = 1000, .nodes = 1, .tasks = 8, .task_cpus = 1, .gpus = 3,
+		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		{ "; Version: 2.2\n1 5 7 60 40 -1 -1 32 90 -1 1 4 1 -1 1 -1 -1 -1\n"
+		  "2 6 -1 61 -1 -1 -1 16 -1 -1 1 4 1 -1 1 -1 -1 -1\n3 9 1 -1 8 -1 -1 8 90 -1 5 4 1 -1 1 -1 -1 -1\n"
+		  "4 7 2 62 33 -1 -1 32 90 -1 1 4 1 -1 1 -1 -1 -1 {12,13} more\n", 3, 1,
+		  { .name = "4", .submit = 7000, .run = 62000, .limit = 90000, .nodes = 3, .tasks = 33, .task_cpus = 1,
+		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
 		{ "job|submit|start|end|nodes|ncpus|timelimit|comment\n1|0|0|1|1|8|UNLIMITED|topo-fit=prefer\n", 1, 0,
 		  { .name = "1", .run = 1000, .nodes = 1, .tasks = 8, .task_cpus = 1, .asks = true,
 		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
@@ -252,9 +268,9 @@ TEST(reads_records)
 		job = &jobs.list[jobs.n - 1];
 		assert_string_equal(job->name, want->name);
 		if (job->run != want->run || job->limit != want->limit || job->nodes != want->nodes ||
-		    job->tasks != want->tasks || job->task_cpus != want->task_cpus)
-			fail_msg("row %zu: ran %lld of %lld ms, %u nodes, %u tasks, %u CPUs each", i, job->run,
-				 job->limit, job->nodes, job->tasks, job->task_cpus);
+		    job->tasks != want->tasks || job->task_cpus != want->task_cpus || job->gpus != want->gpus)
+			fail_msg("row %zu: ran %lld of %lld ms, %u nodes, %u tasks, %u CPUs each, %u GPUs", i, job->run,
+				 job->limit, job->nodes, job->tasks, job->task_cpus, job->gpus);
 		if (job->memory != want->memory || job->asks_memory != want->asks_memory ||
 		    (want->asks_memory && job->request.memory != want->request.memory))
 			fail_msg("row %zu: %llu MB, asks %d: %s", i, job->memory, job->asks_memory,
@@ -362,6 +378,7 @@ TEST(places_jobs)
 
 #define MEMORY_COLUMNS "job submit start end nodes tasks memory\n"
 #define HALVES "shape A Package:2 [NUMANode(memory=8GiB)] Core:4 PU:1\n"
+#define GPUS "shape A Package:2 [NUMANode] Core:4 PU:1\nshape B Package:2 [NUMANode] Core:4 PU:1 + GPU@0-3 GPU@4-7\n"
 
 TEST(places_jobs_by_memory)
 {
@@ -401,6 +418,27 @@ TEST(places_jobs_by_memory)
 			fail_msg("row %zu: far %zu, needlessly %zu", i, r.memory_far, r.memory_needless);
 		assert_int_equal(r.with_memory, r.jobs);
 	}
+}
+
+/* Half a package on the GPU's node is as good as elsewhere; of two jobs with all its GPUs one waits, for any policy. */
+TEST(places_jobs_by_gpus)
+{
+	static const struct {
+		const char *nodes, *jobs, *policy, *story;
+	} rows[] = {
+		{ GPUS "nodes cn1 B\nnodes cn2 A", "1 0 0 9 1 2 -", "prefer", "1@0 cn2:0-1; " },
+		{ GPUS "nodes cn1 B\nnodes cn2 A", "1 0 0 9 1 2 -", "block", "1@0 cn1:0-1; " },
+		{ GPUS "nodes cn1 A\nnodes cn2 B", "1 0 0 9 1 2 2\n2 0 0 9 1 2 1\n3 0 0 9 1 2 -", "prefer",
+		  "1@0 cn2:0-1; 3@0 cn1:0-1; 2@9 cn2:0-1; " },
+		{ GPUS "nodes cn1 A\nnodes cn2 B", "1 0 0 9 1 2 1\n2 0 0 9 1 2 1\n3 0 0 9 1 1 3", "stock",
+		  "1@0 cn2:0,4; 2@0 cn2:1,5; " },
+		/* without a GPU in the snapshot they are not counted */
+		{ GPUS "nodes cn1 A", "1 0 0 9 1 2 2\n2 0 0 9 1 2 1", "prefer", "1@0 cn1:0-1; 2@0 cn1:2-3; " },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++)
+		replay_told(i, rows[i].nodes, "job submit start end nodes tasks gpus\n", rows[i].jobs, rows[i].policy,
+			    rows[i].story);
 }
 
 /* --- who goes first --- */
@@ -498,9 +536,27 @@ TEST(sums_times)
 	assert_int_equal(r.makespan, 20000);
 	assert_true(is_near(r.utilisation, 51. / 80));
 	assert_true(is_near(r.loose[JUDGED_PACKAGE], 9. / 29));
-	assert_int_equal(r.wait_mean, 10000 / 3);
+	assert_int_equal(r.waits[REPLAY_ALL].mean, 10000 / 3);
 	assert_int_equal(r.wait_median, 0);
-	assert_int_equal(r.wait_p95, 10000);
+	assert_int_equal(r.waits[REPLAY_ALL].p90, 10000);
+}
+
+/* Of four cores: a, c and d wait for 0, 0 and 8 s, b for more than half of the node for 10 s, e for two nodes. */
+TEST(counts_waits_by_class)
+{
+	static const struct replay_waits want[REPLAY_CLASSES] = {
+		[REPLAY_QUARTER] = { 2, 4000, 8000 }, [REPLAY_HALF] = { 1, 0, 0 }, [REPLAY_NODE] = { 1, 10000, 10000 },
+		[REPLAY_NODES] = { 1, 18000, 18000 }, [REPLAY_GPUS] = { 1, 0, 0 }, [REPLAY_ALL] = { 6, 6000, 18000 },
+	};
+	struct replay_result r = replay_told(0, "shape A Core:4 PU:1\nnodes cn[1-2] A",
+					     "job submit start end nodes tasks gpus\na 0 0 10 1 1 -\nc 0 0 10 1 2 -\n"
+					     "g 0 0 10 1 4 1\n",
+					     "b 0 0 10 1 3 -\nd 2 2 11 1 1 -\ne 2 2 9 2 8 -", "block", NULL);
+
+	for (size_t i = 0; i < REPLAY_CLASSES; i++)
+		if (memcmp(&r.waits[i], &want[i], sizeof(want[i])))
+			fail_msg("class %zu: %zu jobs, mean %lld, p90 %lld", i, r.waits[i].jobs, r.waits[i].mean,
+				 r.waits[i].p90);
 }
 
 /* --- any trace --- */
