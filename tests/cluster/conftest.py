@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from rig import Cluster
-from rig.ask import ring
+from rig.ask import cores_of, given_too_often, ring, wait_running
 
 NODES = {"cn1": "amd-4x16", "cn2": "amd-4x16", "cn3": "intel-2x8", "cn4": "uneven-2x6", "cn5": None}
 
@@ -45,17 +45,45 @@ def pytest_runtest_logreport(report):
 
 
 @pytest.fixture(scope="session")
-def whole_cluster(folders):
+def whole(folders):
+    """A file that needs a cluster of its own has a fixture of this name."""
     assert os.geteuid() == 0, "only root can start a cluster with daemons and jobs of several users"
     with Cluster(folders(), NODES) as cluster:
         yield cluster
 
 
 @pytest.fixture
-def cluster(whole_cluster):
+def cluster(whole):
     """The cluster; whatever the test did to it, every daemon of Slurm lives and every node is free again."""
-    yield whole_cluster
-    whole_cluster.assert_at_rest()
+    yield whole
+    whole.assert_at_rest()
+
+
+@pytest.fixture
+def submit(cluster):
+    """Submits jobs that stay until the test ends, and never share a core: their numbers."""
+    started = []
+
+    def one(*options):
+        started.append(cluster.batch("exec sleep 300", "--output=/dev/null", *options).stdout.strip())
+        return started[-1]
+
+    yield one
+    shared = given_too_often(cluster)
+    if started:
+        cluster.command(["scancel", "--quiet", *started])
+    assert not shared
+
+
+@pytest.fixture
+def place(cluster, submit):
+    """Submits such a job, which is to start: its cores on its only node."""
+    def one(*options):
+        number = submit(*options)
+        wait_running(cluster, number)
+        (cores,) = cores_of(cluster, number).values()
+        return cores
+    return one
 
 
 @pytest.fixture

@@ -37,11 +37,11 @@ def mpich(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def lab(whole_cluster):
+def lab(whole):
     """The program and the recorder where jobs find them, as installed; the folder that jobs write to."""
-    mpi.openmpi().build(ROOT / "tests/cluster/exchange.c", whole_cluster.folder / "bin/exchange")
-    shutil.copy(RECORDER, whole_cluster.folder / RECORDER.name)
-    return whole_cluster.folder / "work"
+    mpi.openmpi().build(ROOT / "tests/cluster/exchange.c", whole.folder / "bin/exchange")
+    shutil.copy(RECORDER, whole.folder / RECORDER.name)
+    return whole.folder / "work"
 
 
 def said(output):
@@ -69,14 +69,6 @@ def test_next_job_is_mapped_by_the_captured_matrix(cluster, lab):
     seats = [(host, int(slot) // 2) for host, slot in re.findall(r"^rank \d+=(\S+) slot=(\d+)$", output, re.M)]
     assert len(seats) == 8
     assert all(seats[r] == seats[r ^ 1] for r in range(8)), "two that exchange share no L2"
-
-
-def test_recorder_replaces_disabled_monitoring(cluster, lab):
-    script = f"unset OMPI_MCA_pml_monitoring_enable\n{LOADED}mpirun exchange often\n"
-    state, output, file, clean = capture(cluster, lab, script, "-w", "cn1", "-n8")
-    assert (state, output, clean) == ("COMPLETED", "", True)
-    assert file.read_text() == "%%MatrixMarket matrix coordinate real symmetric\n8 8 4\n" + "".join(
-        f"{r + 2} {r + 1} {3 * 700 + 11}\n" for r in range(0, 8, 2))
 
 
 def test_recorder_is_loaded_and_the_users_own_stays(cluster, lab):
@@ -126,16 +118,6 @@ def test_job_ends_as_without_capture(cluster, lab, script, state, words):
     assert file.exists() == (words is None and "rm" not in script or "smaller" in (words or ""))
 
 
-def test_runs_of_a_job_add_up(cluster, lab):
-    def told(runs):
-        state, output, file, clean = capture(cluster, lab, LOADED + runs * "mpirun exchange often\n",
-                                             "-w", "cn1", "-n4")
-        assert (state, output, clean) == ("COMPLETED", "", True)
-        return [float(line.split()[2]) for line in file.read_text().splitlines()[2:]]
-
-    assert told(2) == [2 * count for count in told(1)]
-
-
 def test_killed_job_keeps_what_it_recorded(cluster, lab):
     file = lab / f"late.{time.monotonic_ns()}"
     number = cluster.batch(LOADED + "mpirun exchange " + 20 * " long", "-w", "cn1", "-n4", f"--topo-capture={file}",
@@ -167,21 +149,6 @@ def test_matrix_is_read_as_the_user(cluster, lab, owner, words):
     assert warnings == [] if words is None else len(warnings) == 1 and f"{file}: {words}" in warnings[0], output
 
 
-def test_deleted_folder_is_one_warning(cluster, lab):
-    folder = lab / f"gone.{time.monotonic_ns()}"
-    folder.mkdir()
-    shutil.chown(folder, "nobody")
-    output = lab / f"{folder.name}.out"
-    script = "mpirun exchange ways && srun true"
-    number = cluster.batch(script, "-H", "-w", "cn1", "-n2", f"--output={output}",
-                           f"--topo-capture={folder}/m").stdout.strip()
-    folder.rmdir()
-    cluster.command(["scontrol", "release", number])
-    assert cluster.wait_job(number) == "COMPLETED"
-    assert (output.read_text()
-            == f"topiary: job {number} is not captured: {folder}/m.{number}: No such file or directory\n")
-
-
 @pytest.mark.parametrize("script, words", [
     ("rm -r {0}", "No such file or directory"), ("mv {0} {0}.old; ln -s {0}.old {0}", "Not a directory"),
     ("chmod 777 {0}", "all users may write to the directory"),
@@ -193,21 +160,6 @@ def test_folder_that_the_job_replaces_is_one_warning(cluster, lab, script, words
     assert len(said(output)) == 1, output
     assert f"{file} was not written: {file}." in output and words in output
     assert not file.exists()
-
-
-def test_folder_of_another_user_is_one_warning(cluster, lab):
-    file = lab / f"foreign.{time.monotonic_ns()}"
-    number = cluster.batch("mpirun exchange ways", "-H", "-w", "cn1", "-n2", f"--topo-capture={file}",
-                           f"--output={file}.out").stdout.strip()
-    folder = Path(f"{file}.{number}")
-    folder.mkdir()
-    folder.chmod(0o777)
-    shutil.chown(folder, "games")
-    cluster.command(["scontrol", "release", number])
-    assert cluster.wait_job(number) == "COMPLETED"
-    assert (Path(f"{file}.out").read_text()
-            == f"topiary: job {number} is not captured: {folder}: the directory is another user's\n")
-    assert not list(folder.iterdir())
 
 
 def test_full_disk_is_one_warning(cluster, lab, full_disk):

@@ -8,7 +8,7 @@ import time
 from datetime import datetime
 
 import pytest
-from rig.ask import cores_of, fields, given_too_often, jobs, wait_running
+from rig.ask import cores_of, fields, jobs, wait_running
 from rig.cluster import as_user
 from rig.processes import wait_until
 
@@ -20,34 +20,6 @@ WITHIN_L3 = ("--topo-fit=require", "--topo-level=l3")
 
 def domains(cores, size):
     return sorted({core // size for core in cores})
-
-
-@pytest.fixture
-def submit(cluster):
-    """Submits jobs that stay until the test ends; a number."""
-    started = []
-
-    def one(*options):
-        done = cluster.batch("exec sleep 300", "--output=/dev/null", *options)
-        started.append(done.stdout.strip())
-        return started[-1]
-
-    yield one
-    shared = given_too_often(cluster)
-    if started:
-        cluster.command(["scancel", "--quiet", *started])
-    assert not shared
-
-
-@pytest.fixture
-def place(cluster, submit):
-    """Submits a job that is to start: its cores on its only node."""
-    def one(*options):
-        number = submit(*options)
-        wait_running(cluster, number)
-        (cores,) = cores_of(cluster, number).values()
-        return cores
-    return one
 
 
 @pytest.fixture
@@ -185,12 +157,6 @@ def test_another_node_is_taken_where_the_boundary_can_be_kept(cluster, submit, c
     number = submit("-N1", "-n6", "-x", "cn3,cn4,cn5", *WITHIN_L3)
     wait_running(cluster, number)
     assert list(cores_of(cluster, number)) == ["cn2"]
-
-
-def test_each_node_keeps_the_boundary(cluster, submit):
-    number = submit("-N2", "-w", "cn1,cn2", "-n16", "--ntasks-per-node=8", *WITHIN_L3)
-    wait_running(cluster, number)
-    assert [len(domains(cores, L3)) for cores in cores_of(cluster, number).values()] == [1, 1]
 
 
 @pytest.mark.parametrize("options", [["-n20"], ["-N1-2", "-n20", "-w", "cn1"]],

@@ -47,12 +47,6 @@ def whole(request, folders):
         yield made
 
 
-@pytest.fixture
-def cluster(whole):
-    yield whole
-    whole.assert_at_rest()
-
-
 def tasks(cluster, node, gpus, *options, **env):
     """{rank: (its GPUs, the packages of its CPUs, its report)} of a step on all cores of a node, and what else was
     said."""
@@ -85,12 +79,6 @@ def test_each_task_is_near_its_gpu(cluster, ask, gpus, options, wanted):
     assert_near(found)
     cpus = [set(expand(task["cpus_os"])) for _, _, task, _ in found.values()]
     assert all(not a & b for i, a in enumerate(cpus) for b in cpus[:i]), "no two tasks share a core"
-
-
-@ONE_MAKER
-def test_a_task_with_all_gpus(cluster):
-    found, said = tasks(cluster, "cn3", 3, "-n1", "--topo-tasks=auto")
-    assert said == [] and found[0][0] == "0,1,2"
 
 
 @ONE_MAKER
@@ -170,14 +158,6 @@ def test_a_step_that_slurm_gave_far_cores(cluster):
 
 
 @ONE_MAKER
-def test_tasks_with_several_gpus(cluster):
-    """Two at the second package are together, and the one at the first is alone."""
-    found, said = tasks(cluster, "cn3", 3, "-n2", "--topo-tasks=auto")
-    assert said == [] and sorted(gpus for gpus, *_ in found.values()) == ["0", "1,2"]
-    assert_near(found)
-
-
-@ONE_MAKER
 def test_auto_has_memory_and_threads_too(cluster):
     found, _ = tasks(cluster, "cn3", 3, "-n3", "--topo-tasks=auto")
     assert all(int(task["threads"]) >= 1 and task["memory"] == "local" for _, _, task, _ in found.values()), found
@@ -237,14 +217,6 @@ def test_without_gpus_memory_comes_first(cluster):
     named, said = tasks(cluster, "cn6", 0, "-n4", "--topo-place=gpu")
     assert len(said) == 1 and "the step has no GPUs on this node" in said[0]
     assert [named[r][2]["cpus_os"] for r in range(4)] == [mem[r][2]["cpus_os"] for r in range(4)]
-
-
-@ONE_MAKER
-def test_more_tasks_than_cores(cluster):
-    found, said = tasks(cluster, "cn3", 3, "-n40", "--overcommit", "--topo-tasks=auto")
-    assert len(found) == 40 and said == []
-    per_gpu = [sum(gpus == gpu for gpus, *_ in found.values()) for gpu in AT]
-    assert sorted(per_gpu) == [13, 13, 14]
 
 
 DEVICES = Path("/sys/fs/cgroup/devices")

@@ -75,12 +75,6 @@ def whole(folders):
         yield made
 
 
-@pytest.fixture
-def cluster(whole):
-    yield whole
-    whole.assert_at_rest()
-
-
 def srun(cluster, *words, env=None, check=True):
     return cluster.command(["srun", *words], user=JOB_USER, env=env, check=check)
 
@@ -193,12 +187,14 @@ def place_capture(work, kind, number):
         folder.symlink_to(work / "victim")
     elif kind == "fifo":
         os.mkfifo(folder, 0o666)
-    elif kind == "root's":
-        folder.mkdir(mode=0o755)
+    elif kind != "nowhere":
+        folder.mkdir()
+        folder.chmod(0o755 if kind == "root" else 0o777)
         (folder / "rank.0").touch()
+        shutil.chown(folder, kind)
 
 
-@pytest.mark.parametrize("kind", ["link", "fifo", "root's", "nowhere"])
+@pytest.mark.parametrize("kind", ["link", "fifo", "root", "games", "nowhere"])
 def test_capture_into_what_is_not_the_users(cluster, kind):
     work = cluster.folder / "work"
     path = work / f"capture.{kind}" if kind != "nowhere" else Path("/proc/nowhere/capture")
@@ -211,7 +207,8 @@ def test_capture_into_what_is_not_the_users(cluster, kind):
     said = (work / f"out.{number}").read_text().split("\n")
     assert "ran" in said and len(ours(said)) == 1 and f"job {number} is not captured: " in ours(said)[0], said
     assert kind != "link" or (work / "victim" / "rank.0").exists()
-    assert kind != "root's" or (work / f"capture.root's.{number}" / "rank.0").exists()
+    assert kind not in ("root", "games") or [file.name for file in (work / f"capture.{kind}.{number}").iterdir()] == [
+        "rank.0"]
 
 
 # --- the environment is the user's

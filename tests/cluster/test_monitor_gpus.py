@@ -21,7 +21,7 @@ LIE = {"SLURM_STEP_GPUS": "0,1", "SLURM_JOB_GPUS": "0,1", "CUDA_VISIBLE_DEVICES"
 
 
 @pytest.fixture(scope="module", params=[{}, GRES], ids=["unmanaged", "managed"])
-def node(request, folders):
+def whole(request, folders):
     """cn1 is this machine with two GPUs by a stand-in for NVIDIA's library; Slurm knows of none, or manages them."""
     if os.cpu_count() < 2:
         pytest.skip("needs two PUs, of which a step has one")
@@ -32,12 +32,6 @@ def node(request, folders):
                            env=cluster.env(LD_LIBRARY_PATH=str(cluster.build / "tests")))
         assert wait_until(lambda: (cluster.folder / "nodes" / "cn1" / "run" / "monitor.lock").exists(), 30)
         yield cluster
-
-
-@pytest.fixture
-def cluster(node):
-    yield node
-    node.assert_at_rest()
 
 
 @pytest.fixture
@@ -56,7 +50,7 @@ def recorded(cluster, folder, step="0"):
     return {m["metric"] for m in found["metrics"] if m["metric"].startswith("gpu")}
 
 
-managed = pytest.mark.parametrize("node", [GRES], ids=["managed"], indirect=True)
+managed = pytest.mark.parametrize("whole", [GRES], ids=["managed"], indirect=True)
 
 
 @managed

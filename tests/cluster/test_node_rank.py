@@ -23,15 +23,10 @@ JOB = ["-w", "cn1,cn2", "-N2", "-n8", "--ntasks-per-node=4"]
 
 if SLURM_RELEASE >= (26, 5):
     @pytest.fixture(scope="module")
-    def ranked(folders):
+    def whole(folders):
         with Cluster(folders(), {"cn1": "amd-4x16", "cn2": "amd-4x16"}, registry=False,
                      files={"topology.yaml": BLOCKS}) as made:
             yield made
-
-    @pytest.fixture
-    def cluster(ranked):
-        yield ranked
-        ranked.assert_at_rest()
 
     def test_step_without_a_map_is_numbered_by_slurm(cluster, seat):  # noqa: F811
         output = cluster.output(f"srun {seat}", *JOB)

@@ -15,17 +15,14 @@ SMALL = 5
 class Node:
     """cn1, and jobs on it that end with the test."""
 
-    def __init__(self, cluster):
-        self.cluster, self.started = cluster, []
+    def __init__(self, cluster, submit):
+        self.cluster, self.submit_any = cluster, submit
         told = cluster.command(["scontrol", "-o", "show", "node", "cn1"]).stdout
         self.unit = int(dict(word.split("=", 1) for word in told.split() if "=" in word)["RealMemory"]) * 2 // 15
 
     def submit(self, cores, share, *options):
         """A job with `share` of the memory of one of the larger NUMA nodes."""
-        number = self.cluster.batch("sleep 60", "-w", "cn1", "-N1", f"-n{cores}", f"--mem={int(share * self.unit)}",
-                                    "--output=/dev/null", *options).stdout.strip()
-        self.started.append(number)
-        return number
+        return self.submit_any("-w", "cn1", "-N1", f"-n{cores}", f"--mem={int(share * self.unit)}", *options)
 
     def where(self, number):
         """{NUMA node: cores} of a job once it runs."""
@@ -42,11 +39,8 @@ class Node:
 
 
 @pytest.fixture
-def node(cluster):
-    node = Node(cluster)
-    yield node
-    if node.started:
-        cluster.command(["scancel", *node.started])
+def node(cluster, submit):
+    return Node(cluster, submit)
 
 
 def test_memory_off_packs_cores_alone(node):
@@ -70,10 +64,8 @@ def test_more_memory_than_one_numa_node_has_is_divided_as_the_cores_are(node):
     assert sorted(node.place(4, 1.9).values()) == [2, 2]
 
 
-def test_memory_for_each_cpu(node):
-    number = node.cluster.batch("sleep 60", "-w", "cn1", "-N1", "-n6", f"--mem-per-cpu={int(node.unit * 0.3)}",
-                                "--output=/dev/null").stdout.strip()
-    node.started.append(number)
+def test_memory_for_each_cpu(node, submit):
+    number = submit("-w", "cn1", "-N1", "-n6", f"--mem-per-cpu={int(node.unit * 0.3)}")
     assert sorted(node.where(number).values()) == [3, 3]
 
 

@@ -46,12 +46,6 @@ def whole(folders):
         yield made
 
 
-@pytest.fixture
-def cluster(whole):
-    yield whole
-    whole.assert_at_rest()
-
-
 def report(cluster, *options):
     return reports(cluster.command(["srun", "-Q", "--topo-report=json", *options, "true"], user="nobody").stderr)
 

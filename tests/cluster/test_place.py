@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from rig import Cluster
-from rig.ask import advised, expand, reports
+from rig.ask import expand, reports
 from rig.cluster import JOB_USER, SLURM_RELEASE
 from rig.node import configured
 from rig.paths import BUILD, ROOT
@@ -56,12 +56,6 @@ def whole(request, folders):
         if LIBOMP:
             link_with_libomp(made.folder / "bin" / "threads-libomp")
         yield made
-
-
-@pytest.fixture
-def cluster(whole):
-    yield whole
-    whole.assert_at_rest()
 
 
 def step(cluster, *options, script="true", check=True):
@@ -128,15 +122,6 @@ def test_user_binding_overrides_the_sites_place(cluster, binding):
 def test_number_of_tasks_for_each_core_or_socket_is_no_binding(cluster, option):
     places = masks(cluster, "-w", "cn1", "-n4", "-c4", option, "--topo-place=scatter")
     assert places == [[places[0][0] + first + n for n in range(4)] for first in (0, 8, 4, 12)]
-
-
-@pytest.mark.parametrize("policy, memory, mine", [
-    ("bind", "bind:{}", [0, 0, 1, 1]), ("interleave:job", "interleave:0-1", [0, 0, 1, 1]),
-])
-def test_memory_policy(cluster, policy, memory, mine):
-    tasks = told(cluster, "-w", "cn1", "-n4", "-c4", "--topo-place=compact", f"--topo-membind={policy}")
-    assert [tasks[rank]["memory"] for rank in range(4)] == [memory.format(node) for node in mine]
-    assert [tasks[rank]["numa"] for rank in range(4)] == [str(node) for node in mine]
 
 
 @ONE_BINDING
@@ -221,20 +206,6 @@ def test_a_step_within_a_step_is_placed_anew(cluster):
     assert [task["threads"] for task in reports(output)[0]] == ["2", "2"], output
 
 
-def test_report_equals_the_kernels_state(cluster):
-    """Of tasks that nobody placed, too: without a binding plugin each may run anywhere."""
-    tasks = told(cluster, "-w", "cn3", "-n2", "-c2")
-    assert [tasks[rank]["cpus_os"] for rank in (0, 1)] == (["0,16", "1,17"] if affine(cluster) else ["0-31", "0-31"])
-    assert tasks[0]["node"] == "cn3" and tasks[0]["threads"] is None
-
-
-@ONE_BINDING
-def test_report_names_both_numbers(cluster):
-    tasks = told(cluster, "-w", "cn3", "-n2", "-c4", "--topo-place=compact")
-    assert ([(tasks[rank]["cpus_logical"], tasks[rank]["cpus_os"]) for rank in (0, 1)]
-            == [("0-3", "0-1,16-17"), ("4-7", "2-3,18-19")])
-
-
 @ONE_BINDING
 def test_report_of_several_components_has_the_ranks_of_the_step(cluster):
     tasks = told(cluster, "-w", "cn1", "-n1", ":", "--topo-report=json", "-w", "cn3", "-n2")
@@ -306,23 +277,6 @@ def test_user_option_overrides_the_sites(cluster):
             in (cluster.folder / "log" / "slurmd.cn1.log").read_text(errors="replace"))
 
 
-def test_report_lists_gpus_in_order_with_locality(folders):
-    """A GPU at the first package, two at the second; which of them a task has is Slurm's to choose."""
-    gres = "".join(f"NodeName=cn3 Name=gpu File={{folder}}/gpu{i} Cores={cores}\n"
-                   for i, cores in enumerate(["0-7", "8-15", "8-15"]))
-    with Binding(folders(), {"cn3": "intel-2x8"}, registry=False, conf="GresTypes=gpu\n", nodes={"cn3": "Gres=gpu:3"},
-                 files={"gres.conf": gres}) as cluster:
-        one_each = told(cluster, "-n3", "-c4", "--gpus-per-task=1", "--topo-place=compact")
-        both = told(cluster, "-n2", "-c4", "--gres=gpu:2", "--topo-place=compact")
-    sides = {True: "near", False: "far"}
-    for task in [*one_each.values(), *both.values()]:
-        first_package = set(expand(task["cpus_logical"])) <= set(range(16))
-        assert task["gpu"] == ",".join(f"{gpu[0]} {sides[(gpu[0] == '0') == first_package]}"
-                                       for gpu in task["gpu"].split(","))
-    assert sorted(task["gpu"][0] for task in one_each.values()) == ["0", "1", "2"]
-    assert {len(task["gpu"].split(",")) for task in both.values()} == {2}
-
-
 def test_what_the_tasks_reported_and_what_to_change(cluster):
     """In one place, and the same as in the job's messages and by the other command."""
     folder = Path(tempfile.mkdtemp(dir=cluster.folder / "work"))
@@ -343,10 +297,3 @@ def test_what_the_tasks_reported_and_what_to_change(cluster):
         assert re.findall(r"\nadvice   (.*)\n", told) == advice.splitlines()[:1], told
     finally:
         cluster.command(["scancel", number])
-
-
-def test_advice_about_ranks_on_one_core(cluster):
-    if cluster.plugin == "task/affinity":
-        bad = advised(cluster, "cn3", "-n3", "--cpu-bind=map_cpu:0,0,1")
-        assert bad["shared cores"] == "ranks 0 and 1 are bound to core 0, while 14 of 16 cores have no rank"
-    assert "shared cores" not in advised(cluster, "cn3", "-n3", "--topo-place=compact")

@@ -435,8 +435,8 @@ BOTH_MAKERS = pytest.mark.parametrize("hydra", ["mpich", "intel"], indirect=True
 
 
 @pytest.fixture(scope="module")
-def hydra(request, whole_cluster):
-    return hydra_home(whole_cluster, getattr(request, "param", "mpich"))
+def hydra(request, whole):
+    return hydra_home(whole, getattr(request, "param", "mpich"))
 
 
 PAIRS = (0, 3), (1, 2), (4, 6), (5, 7)

@@ -16,22 +16,16 @@ OPTIONS = ROOT / "spank_plugin" / "launch" / "srun_options.c"
 
 
 @pytest.fixture(scope="module")
-def managed(folders):
+def whole(folders):
     with Cluster(folders(), {"cn1": "amd-4x16", "cn2": "amd-4x16"}, registry=False,
                  conf=CONF if SLURM_RELEASE >= (24, 5) else "") as made:
         yield made
 
 
-@pytest.fixture
-def cluster(managed):
-    yield managed
-    managed.assert_at_rest()
-
-
-def test_every_option_of_this_srun_is_known(managed):
+def test_every_option_of_this_srun_is_known(cluster):
     """The value of one that is not known would be taken for the command."""
     ask = "--autocomplete=--" if SLURM_RELEASE >= (23, 2) else "--help"
-    names = {name for name in re.findall(r"^.*?--([a-z0-9_-]+)", managed.command(["srun", ask]).stdout, re.M)
+    names = {name for name in re.findall(r"^.*?--([a-z0-9_-]+)", cluster.command(["srun", ask]).stdout, re.M)
              if not name.startswith("topo-")}
     assert len(names) > 80
     assert names - set(re.findall(r'\{ "([a-z0-9_-]+)"', OPTIONS.read_text())) == set()

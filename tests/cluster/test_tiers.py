@@ -7,7 +7,7 @@ import re
 
 import pytest
 from rig import Cluster
-from rig.ask import cores_of, reports, wait_running
+from rig.ask import reports
 from rig.made_machines import made_machine
 from rig.node import configured
 
@@ -21,12 +21,6 @@ def whole(folders):
     with Cluster(folders(), {node: made_machine(name) for node, name in MACHINES.items()}, registry=False,
                  conf="SlurmdParameters=allow_ecores\n", nodes={"cn6": "CoresPerSocket=16"}) as made:
         yield made
-
-
-@pytest.fixture
-def cluster(whole):
-    yield whole
-    whole.assert_at_rest()
 
 
 def step(cluster, *options):
@@ -63,32 +57,19 @@ def test_a_tier_that_is_not_there_is_said_once(cluster, node, tasks):
     assert len(said) == 1 and "--topo-membind is not applied: no HBM is local to its cores" in said[0], said
 
 
-@pytest.fixture
-def cores(cluster):
-    """Submits a job to the hybrid node, which stays until the test ends: the cores that it gets. 0 to 7 are performance
-    cores, 8 to 15 efficiency cores."""
-    started = []
-
-    def one(*options):
-        number = cluster.batch("exec sleep 300", "--output=/dev/null", "-N1", "-w", "cn6", *options).stdout.strip()
-        started.append(number)
-        wait_running(cluster, number)
-        return cores_of(cluster, number)["cn6"]
-
-    yield one
-    cluster.command(["scancel", "--quiet", *started])
+HYBRID = ("-N1", "-w", "cn6")     # cores 0 to 7 are performance cores, 8 to 15 efficiency cores
 
 
-def test_a_job_gets_cores_of_one_kind(cores):
-    assert cores("-n4") == [0, 1, 2, 3]
+def test_a_job_gets_cores_of_one_kind(place):
+    assert place(*HYBRID, "-n4") == [0, 1, 2, 3]
     # Four performance cores and two of the others would do, too.
-    assert cores("-n6") == [8, 9, 10, 11, 12, 13]
-    assert cores("-n5") == [4, 5, 6, 7, 14]
+    assert place(*HYBRID, "-n6") == [8, 9, 10, 11, 12, 13]
+    assert place(*HYBRID, "-n5") == [4, 5, 6, 7, 14]
 
 
-def test_a_job_gets_the_kind_that_it_requests(cores):
-    assert cores("-n4", "--topo-request=/core:efficiency=4") == [8, 9, 10, 11]
-    assert cores("-n2", "--topo-request=/core:performance=2") == [0, 1]
+def test_a_job_gets_the_kind_that_it_requests(place):
+    assert place(*HYBRID, "-n4", "--topo-request=/core:efficiency=4") == [8, 9, 10, 11]
+    assert place(*HYBRID, "-n2", "--topo-request=/core:performance=2") == [0, 1]
 
 
 @pytest.mark.parametrize("node, path", [("cn6", "/core:performance=9"), ("cn3", "/core:efficiency=4")])

@@ -43,11 +43,11 @@ def inodes(output):
 
 
 @pytest.fixture(scope="module")
-def adopt(whole_cluster):
+def adopt(whole):
     """A program that asks libtopiary."""
     for name in ("tests/adopt", "libtopiary.so.0"):
-        shutil.copy(whole_cluster.build / name, whole_cluster.folder / "bin")
-    return whole_cluster.folder / "bin" / "adopt"
+        shutil.copy(whole.build / name, whole.folder / "bin")
+    return whole.folder / "bin" / "adopt"
 
 
 @pytest.mark.parametrize("node, tasks",

@@ -14,21 +14,6 @@ from rig.processes import wait_until
 # cn1: 4 packages, each of 2 NUMA nodes with an L3 cache of 8 cores
 
 
-@pytest.fixture
-def submit(cluster):
-    """Submits jobs that end with the test: their numbers."""
-    started = []
-
-    def submit(*options):
-        number = cluster.batch("sleep 60", "--output=/dev/null", *options).stdout.strip()
-        started.append(number)
-        return number
-
-    yield submit
-    if started:
-        cluster.command(["scancel", *started])
-
-
 def why(cluster, *arguments, check=True):
     return cluster.topiary("why", *arguments, user=JOB_USER, check=check)
 
@@ -64,27 +49,6 @@ def test_placed_job(cluster, submit):
     assert f"Dark green: cores {cores} of job {number}" in picture
 
 
-def test_cores_left_over(cluster, submit):
-    first = placed(cluster, submit, "-n5")
-    second = placed(cluster, submit, "-n1")
-    third = placed(cluster, submit, "-n2")
-    assert told(cluster, first)["leaves"] == "3 free cores left in its NUMA node, which was entirely free"
-    assert told(cluster, second)["leaves"].startswith("exact fit, no free core left in its L2 cache")
-    assert told(cluster, third)["leaves"].startswith("exact fit, no free core left in its ")
-
-
-def test_level_that_cannot_be_kept(cluster, submit):
-    number = placed(cluster, submit, "-n24", "--topo-level=numa")
-    assert told(cluster, number)["level"] == "not satisfied: in 3 NUMA nodes"
-
-
-def test_spread_job(cluster, submit):
-    number = placed(cluster, submit, "-n8", "--topo-fit=spread", "--topo-level=l3")
-    rows = told(cluster, number)
-    assert rows["level"] == "each task has its own L3 cache"
-    assert rows["leaves"] == "no core of its L3 caches is used or reserved by others"
-
-
 def test_best_other_node(cluster, submit):
     number = submit("-N1", "-n8", "-w", "cn1")
     wait_running(cluster, number)
@@ -112,13 +76,6 @@ def test_waiting_job_that_also_requests_sockets(cluster, submit):
     assert (told(cluster, number)["because"]
             == "it requires 1 node with 4 cores in one package;"
                " within that Slurm decides: the requested sockets, cores or threads")
-
-
-def test_path(cluster, submit):
-    number = placed(cluster, submit, "-n8", "--topo-request=/package=1/l3=2/core=4")
-    rows = told(cluster, number)
-    assert rows["asked"] == "/package=1/l3=2/core=4 on each node, otherwise wait"
-    assert rows["touches"].startswith("1 package, 2 NUMA nodes, 2 L3 caches")
 
 
 def test_job_left_to_slurm(cluster, submit):
@@ -212,14 +169,6 @@ def test_named_node_is_not_compared_with_others(cluster, submit):
     number = submit("-w", "cn2", "-N2", "-n16", "--exclude=cn3,cn4,cn5")
     wait_running(cluster, number)
     assert "beside" not in told(cluster, number)
-
-
-def test_tasks_that_cannot_be_divided_evenly(cluster, submit):
-    number = submit("-n70", "--exclude=cn3,cn4,cn5")
-    wait_running(cluster, number)
-    rows, cores = told(cluster, number), [len(cores) for cores in cores_of(cluster, number).values()]
-    assert rows["wanted"] == f"70 tasks of 1 core on 2 nodes, at most {max(cores)} on each"
-    assert sum(cores) == 70 and rows["choice"] == "2 of 2 nodes offered by Slurm had room"
 
 
 @pytest.mark.parametrize("words", [[], ["x"], ["12.0"], ["0"], ["-1"], ["12_"], ["12+"], ["12_3+1"], ["1", "2"],

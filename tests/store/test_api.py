@@ -7,7 +7,6 @@ import resource
 import signal
 import socket
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from registry_rig import SMALL, machine
@@ -177,9 +176,11 @@ def test_bad_parameters(nodes, path):
 
 
 @pytest.mark.parametrize("path, status", [
+    ("/", 404), ("/v1", 404), ("/v1/nodes/", 404), ("/v1/nodes/nobody", 404), ("/v1/nodes/nobody/topology", 404),
+    ("/v1/nodes/a%20b", 400), ("/v1/nodes/%27%3B--", 400), ("/v1/nodes/../../etc/passwd", 404),
     ("/v1/nodes/cn1%00", 400), ("/v1/nodes/cn1%00/topology", 400), ("/v1/nodes/cn1%2Ftopology", 400),
-    ("/v1/nodes/cn1%2ftopology", 400),
-    ("/v1%2fnodes", 400), ("/v1/nodes/../nodes", 404), ("/v1/nodes/..%5c..%5cx", 400), ("/v1/nodes/.", 400),
+    ("/v1/nodes/cn1%2ftopology", 400), ("/v1%2fnodes", 400), ("/v1/nodes/../nodes", 404),
+    ("/v1/nodes/..%5c..%5cx", 400), ("/v1/nodes/.", 400),
     ("/v1/nodes/%2e%2e", 400),
     ("/v1/nodes/-cn1", 400), ("/v1/nodes/" + "a" * 4000, 404), ("/" + "b" * 4000, 404), ("//v1/nodes", 404),
     ("/v1/nodes/cn1/", 404),
@@ -267,14 +268,6 @@ def test_bodies_have_a_budget(nodes, configured):
         for holder in holders:
             holder.close()
     assert wait_until(lambda: nodes.put("budget", xml).status == 200, 10)
-
-
-def test_reads_and_exports_do_not_starve_each_other(nodes):
-    with ThreadPoolExecutor(24) as pool:
-        reads = [pool.submit(nodes.get, "/v1/nodes/cn4/history") for _ in range(60)]
-        begun = time.monotonic()
-        assert nodes.put("between", machine(SMALL, "between", int(begun) % 1000)).status == 200
-        assert {r.result().status for r in reads} == {200}
 
 
 def test_health_and_metrics_without_postgres(nodes):

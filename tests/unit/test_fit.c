@@ -44,228 +44,80 @@ static void expect_cores(const char *why, const char *wanted, const uint64_t *ch
 	fail_msg(".");
 }
 
-/* What is chosen of one node; "" for what cannot be had. */
-struct pick_row {
-	const char *why, *shape, *free;
-	unsigned cores;
-	const char *chosen;
-	unsigned task_cores;	/* 0 for 1 */
-	enum level level;
-	struct request_path path;
-};
+#define PATH(n, ...) { .steps = n, .step = { __VA_ARGS__ } }
 
-static void expect_picks(const struct pick_row *rows, size_t count, enum fit fit)
+/*
+ * What is chosen of one node; "" for what cannot be had. That nothing is better is tried on random machines below: here
+ * are an example of each rule, which of equals is taken, and what random requests do not have.
+ */
+TEST(chooses_by_rule)
 {
-	for (const struct pick_row *r = rows; r < rows + count; r++) {
-		OWNED(shape_free) struct shape *s = shape_of(r->shape);
+	static const struct {
+		const char *why;
+		enum fit fit;
+		const char *shape, *free;
+		unsigned cores;
+		const char *chosen;
+		unsigned task_cores;	/* 0 for 1 */
+		enum level level;
+		struct request_path path;
+	} rows[] = {
+		{ "a whole package", FIT_PREFER, "Package:2 Core:6 PU:1", "xxxxxx xxxxxx", 6,
+		  .chosen = "xxxxxx ------" },
+		{ "lowest of equals", FIT_PREFER, "Package:2 Core:6 PU:1", "xxxxxx xxxxxx", 4,
+		  .chosen = "xxxx-- ------" },
+		{ "broken before intact", FIT_PREFER, "Package:2 Core:6 PU:1", "xxxxxx -xxxxx", 4,
+		  .chosen = "------ -xxxx-" },
+		{ "one package, though it is intact", FIT_PREFER, "Package:2 Core:6 PU:1", "xxxxxx ----xx", 3,
+		  .chosen = "xxx--- ------" },
+		{ "fewest L3 of one package", FIT_PREFER, "Package:1 L3Cache:4 Core:2 PU:1", "x- x- xx xx", 4,
+		  .chosen = "-- -- xx xx" },
+		{ "whole tasks before fewer L3", FIT_PREFER, "Package:1 L3Cache:3 Core:4 PU:1", "xxxx xx-- xx--", 6,
+		  .chosen = "xxxx xx-- ----", .task_cores = 2 },
+		{ "fewest L3 though in two packages", FIT_PREFER, "Package:2 L3Cache:3 Core:4 PU:1",
+		  "xx-- xx-- xxxx xxxx ---- ----", 8, .chosen = "xx-- xx-- xxxx ---- ---- ----" },
+		{ "the same, but the level is named", FIT_PREFER, "Package:2 L3Cache:3 Core:4 PU:1",
+		  "xx-- xx-- xxxx xxxx ---- ----", 8, .chosen = "---- ---- xxxx xxxx ---- ----", .level = LEVEL_L3 },
+		{ "none are wanted", FIT_PREFER, "Package:2 Core:2 PU:1", "xx xx", 0, .chosen = "" },
+		{ "more than are free", FIT_PREFER, "Package:2 Core:2 PU:1", "x- --", 2, .chosen = "" },
+		{ "any place", FIT_REQUIRE, "Package:2 Core:2 PU:1", "xx xx", 3, .chosen = "xx x-" },
+		{ "no L3 known is the package", FIT_REQUIRE, "Package:2 Core:4 PU:1", "xxxx xxxx", 4,
+		  .chosen = "xxxx ----",
+		  .level = LEVEL_L3 },
+		{ "no L3 has them", FIT_REQUIRE, "Package:2 L3Cache:2 Core:2 PU:1", "xx xx xx xx", 3, .chosen = "",
+		  .level = LEVEL_L3 },
+		{ "memory in memory", FIT_REQUIRE, "[NUMANode] Package:2 [NUMANode] Core:2 PU:1", "-x xx", 2,
+		  .chosen = "-- xx",
+		  .level = LEVEL_NUMA },
+		{ "one package, two L3, four of each", FIT_REQUIRE, "Package:2 L3Cache:3 Core:4 PU:1",
+		  "xxxx xxx- xxx- xxxx ---- xxxx", 8, .chosen = "---- ---- ---- xxxx ---- xxxx",
+		  .path = PATH(3, { LEVEL_PACKAGE, 1 }, { LEVEL_L3, 2 }, { LEVEL_CORE, 4 }) },
+		{ "not its number", FIT_REQUIRE, "Package:2 Core:4 PU:1", "xxxx xxxx", 4, .chosen = "",
+		  .path = PATH(2, { LEVEL_PACKAGE, 1 }, { LEVEL_CORE, 3 }) },
+		{ "a number that wraps", FIT_REQUIRE, "Package:2 Core:4 PU:1", "xxxx xxxx", 2, .chosen = "",
+		  .path = PATH(3, { LEVEL_PACKAGE, 1 }, { LEVEL_NUMA, 0x80000001 }, { LEVEL_CORE, 2 }) },
+		{ "over packages first", FIT_SPREAD, "Package:2 L3Cache:2 Core:2 PU:1", "xx xx xx xx", 2,
+		  .chosen = "x- -- x- --" },
+		{ "the freest before other packages", FIT_SPREAD, "Package:2 L3Cache:2 Core:4 PU:1",
+		  "xxxx xxxx xxx- xxx-", 2, .chosen = "x--- x--- ---- ----" },
+		{ "the first of equals", FIT_SPREAD, "L3Cache:3 Core:2 PU:1", "-- xx xx", 1, .chosen = "-- x- --" },
+		{ "half a task", FIT_SPREAD, "Package:1 L3Cache:3 Core:4 PU:1", "xxxx xxxx xxxx", 3, .chosen = "",
+		  .task_cores = 2 },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		OWNED(shape_free) struct shape *s = shape_of(rows[i].shape);
 		struct score_need need = {
-			.cores = r->cores, .task_cores = r->task_cores ? r->task_cores : 1, .fit = fit,
-			.level = r->level, .path = &r->path,
+			.cores = rows[i].cores, .task_cores = rows[i].task_cores ? rows[i].task_cores : 1,
+			.fit = rows[i].fit, .level = rows[i].level, .path = &rows[i].path,
 		};
 		uint64_t free_cores[WORDS], chosen[WORDS] = {0};
 		struct score_cost cost;
-		int rc;
 
-		assert_int_equal(cores_read(r->free, free_cores), s->cores);
-		rc = score_pick(s, free_cores, &need, chosen, &cost);
-		if (rc != !*r->chosen)
-			fail_msg("%s: %d", r->why, rc);
-		if (!rc)
-			expect_cores(r->why, r->chosen, chosen);
+		assert_int_equal(cores_read(rows[i].free, free_cores), s->cores);
+		assert_int_equal(score_pick(s, free_cores, &need, chosen, &cost), !*rows[i].chosen);
+		expect_cores(rows[i].why, rows[i].chosen, chosen);
 	}
-}
-
-TEST(prefers)
-{
-	static const struct pick_row rows[] = {
-		{ "a whole package", "Package:2 Core:6 PU:1", "xxxxxx xxxxxx", 6, .chosen = "xxxxxx ------" },
-		{ "lowest of equals", "Package:2 Core:6 PU:1", "xxxxxx xxxxxx", 4, .chosen = "xxxx-- ------" },
-		{ "exact before larger", "Package:2 Core:6 PU:1", "xxxxxx --xxxx", 4, .chosen = "------ --xxxx" },
-		{ "broken before intact", "Package:2 Core:6 PU:1", "xxxxxx -xxxxx", 4, .chosen = "------ -xxxx-" },
-		{ "least left over", "Package:3 Core:6 PU:1", "-xxxxx --xxxx ------", 3,
-		  .chosen = "------ --xxx- ------" },
-		{ "one package, though it is intact", "Package:2 Core:6 PU:1", "xxxxxx ----xx", 3,
-		  .chosen = "xxx--- ------" },
-		{ "an L3 exactly", "Package:1 L3Cache:2 Core:4 PU:1", "---x xxxx", 4, .chosen = "---- xxxx" },
-		{ "an L3 that is left, exactly", "Package:2 L3Cache:2 Core:4 PU:2", "xxxx xxxx ---- xxxx", 4,
-		  .chosen = "---- ---- ---- xxxx" },
-		{ "fewest L3 of one package", "Package:1 L3Cache:4 Core:2 PU:1", "x- x- xx xx", 4,
-		  .chosen = "-- -- xx xx" },
-		{ "an intact L3 rather than two broken ones", "Package:1 L3Cache:3 Core:4 PU:1", "xx-- xx-- xxxx", 4,
-		  .chosen = "---- ---- xxxx" },
-		{ "exact combination", "Package:3 Core:4 PU:1", "xxxx x--- xxx-", 5, .chosen = "xxxx x--- ----" },
-		{ "exact combination, not the largest two", "Package:4 Core:8 PU:1",
-		  "xxxxxxx- xxxxx--- xxxxxx-- xxx-----", 9, .chosen = "-------- -------- xxxxxx-- xxx-----" },
-		{ "a whole one, and some of the tightest", "Package:3 Core:6 PU:1", "xxxxxx -xxxxx --xxxx", 9,
-		  .chosen = "xxxxxx ------ --xxx-" },
-		{ "a whole one of that size before the rest of another",
-		  "Package:1 { L3Cache:1 Core:6 PU:1 | L3Cache:1 Core:4 PU:1 }", "--xxxx xxxx", 4,
-		  .chosen = "------ xxxx" },
-		{ "across packages, the rest of one packed", "Package:2 L3Cache:2 Core:4 PU:1",
-		  "xxxx xxxx xxxx xxxx", 12, .chosen = "xxxx xxxx xxxx ----" },
-		{ "asymmetric", "{ Package:1 Core:8 PU:2 | Package:1 Core:4 PU:2 }", "xxxxxxxx xxxx", 4,
-		  .chosen = "-------- xxxx" },
-		{ "asymmetric within", "Package:1 { L3Cache:1 Core:6 PU:1 | L3Cache:2 Core:3 PU:1 }",
-		  "xxxxxx xxx xxx", 3, .chosen = "------ xxx ---" },
-		{ "hybrid threads", "Package:1 { Core:2 PU:2 | L2Cache:1 Core:4 PU:1 }", "xx xxxx", 4,
-		  .chosen = "-- xxxx" },
-		{ "L2 pairs", "Package:1 L2Cache:4 Core:2 PU:2", "x- xx -x xx", 2, .chosen = "-- xx -- --" },
-		{ "cores alone", "Core:6 PU:1", "-xx-xx", 3, .chosen = "-xx-x-" },
-		{ "the whole node", "Package:2 Core:2 PU:1", "xx xx", 4, .chosen = "xx xx" },
-		{ "all that is free", "Package:2 Core:3 PU:1", "x-- --x", 2, .chosen = "x-- --x" },
-		{ "one core of a broken L3", "Package:1 L3Cache:2 Core:4 PU:1", "xxxx -xxx", 1, .chosen = "---- -x--" },
-		{ "one core there is", "Core:1", "x", 1, .chosen = "x" },
-		{ "cores about a domain", "{ Core:2 | L2Cache:1 Core:2 | Core:2 }", "-x -- xx", 2,
-		  .chosen = "-x -- x-" },
-		{ "none are wanted", "Package:2 Core:2 PU:1", "xx xx", 0, .chosen = "" },
-		{ "more than there are", "Package:2 Core:2 PU:1", "xx xx", 5, .chosen = "" },
-		{ "more than are free", "Package:2 Core:2 PU:1", "x- --", 2, .chosen = "" },
-		{ "nothing is free", "Package:2 Core:2 PU:1", "-- --", 1, .chosen = "" },
-		{ "whole tasks before fewer L3", "Package:1 L3Cache:3 Core:4 PU:1", "xxxx xx-- xx--", 6,
-		  .chosen = "xxxx xx-- ----", .task_cores = 2 },
-		{ "tasks of three are not cut", "Package:1 L3Cache:3 Core:5 PU:1", "xxxx- xxxx- xxx--", 6,
-		  .chosen = "xxx-- ----- xxx--", .task_cores = 3 },
-		{ "whole tasks before one package", "Package:2 NUMANode:2 Core:3 PU:1", "xx- xx- xxx ---", 3,
-		  .chosen = "--- --- xxx ---", .task_cores = 3 },
-		{ "whole tasks, though in two packages", "Package:2 NUMANode:3 Core:2 PU:1", "x- x- xx xx x- --", 4,
-		  .chosen = "-- -- xx xx -- --", .task_cores = 2 },
-		{ "tasks larger than any L3", "Package:2 L3Cache:2 Core:2 PU:1", "xx x- xx xx", 3,
-		  .chosen = "xx x- -- --", .task_cores = 3 },
-		{ "within an L3, though that is in no other's way", "Package:2 L3Cache:2 Core:4 PU:1",
-		  "xx-- xx-- xxxx ----", 4, .chosen = "---- ---- xxxx ----", .level = LEVEL_L3 },
-		{ "fewest L3 before one package", "Package:2 L3Cache:3 Core:4 PU:1", "xx-- xx-- xx-- xxxx xx-- ----", 6,
-		  .chosen = "---- ---- ---- xxxx xx-- ----", .level = LEVEL_L3 },
-		{ "fewest L3 though in two packages", "Package:2 L3Cache:3 Core:4 PU:1",
-		  "xx-- xx-- xxxx xxxx ---- ----", 8, .chosen = "xx-- xx-- xxxx ---- ---- ----" },
-		{ "the same, but the level is named", "Package:2 L3Cache:3 Core:4 PU:1",
-		  "xx-- xx-- xxxx xxxx ---- ----", 8, .chosen = "---- ---- xxxx xxxx ---- ----", .level = LEVEL_L3 },
-		{ "memory around packages", "[NUMANode] Package:2 Core:2 PU:1", "xx xx", 2, .chosen = "xx --",
-		  .level = LEVEL_NUMA },
-	};
-
-	expect_picks(rows, ROWS(rows), FIT_PREFER);
-}
-
-TEST(requires)
-{
-	static const struct pick_row rows[] = {
-		{ "any place", "Package:2 Core:2 PU:1", "xx xx", 3, .chosen = "xx x-" },
-		{ "one package", "Package:2 Core:4 PU:1", "xx-- xxx-", 3, .chosen = "---- xxx-",
-		  .level = LEVEL_PACKAGE },
-		{ "no package", "Package:2 Core:4 PU:1", "xx-- xx--", 3, .chosen = "", .level = LEVEL_PACKAGE },
-		{ "no L3 known is the package", "Package:2 Core:4 PU:1", "xxxx xxxx", 4, .chosen = "xxxx ----",
-		  .level = LEVEL_L3 },
-		{ "no L3 has them", "Package:2 L3Cache:2 Core:2 PU:1", "xx xx xx xx", 3, .chosen = "",
-		  .level = LEVEL_L3 },
-		{ "no L2 known is the L3", "Package:1 L3Cache:2 Core:4 PU:1", "x--- xxx-", 3,
-		  .chosen = "---- xxx-", .level = LEVEL_L2 },
-		{ "no die known is the package", "Package:2 NUMANode:2 Core:2 PU:1", "xx xx x- xx", 4,
-		  .chosen = "xx xx -- --", .level = LEVEL_DIE },
-		{ "cores of which each has its own L2", "Package:1 { Core:2 PU:2 | L2Cache:1 Core:4 PU:1 }",
-		  "xx x---", 2, .chosen = "", .level = LEVEL_L2 },
-		{ "no package known is the node", "L3Cache:2 Core:2 PU:1", "xx xx", 3, .chosen = "xx x-",
-		  .level = LEVEL_PACKAGE },
-		{ "memory around packages", "[NUMANode] Package:2 Core:2 PU:1", "xx xx", 3, .chosen = "xx x-",
-		  .level = LEVEL_NUMA },
-		{ "memory in memory", "[NUMANode] Package:2 [NUMANode] Core:2 PU:1", "xx xx", 3, .chosen = "",
-		  .level = LEVEL_NUMA },
-		{ "memory in memory, the inner", "[NUMANode] Package:2 [NUMANode] Core:2 PU:1", "-x xx", 2,
-		  .chosen = "-- xx", .level = LEVEL_NUMA },
-		{ "whole tasks within a package", "Package:2 L3Cache:2 Core:4 PU:1", "xxxx xxxx xxx- xxx-", 6,
-		  .chosen = "---- ---- xxx- xxx-", .task_cores = 3, .level = LEVEL_PACKAGE },
-	};
-
-	expect_picks(rows, ROWS(rows), FIT_REQUIRE);
-}
-
-#define PATH(n, ...) { .steps = n, .step = { __VA_ARGS__ } }
-
-TEST(follows_paths)
-{
-	static const struct pick_row rows[] = {
-		{ "one package, two L3, four of each", "Package:2 L3Cache:3 Core:4 PU:1",
-		  "xxxx xxx- xxx- xxxx ---- xxxx", 8, .chosen = "---- ---- ---- xxxx ---- xxxx",
-		  .path = PATH(3, { LEVEL_PACKAGE, 1 }, { LEVEL_L3, 2 }, { LEVEL_CORE, 4 }) },
-		{ "no package has two such L3", "Package:2 L3Cache:3 Core:4 PU:1", "xxxx xxx- xxx- xxxx ---- xxx-", 8,
-		  .chosen = "",
-		  .path = PATH(3, { LEVEL_PACKAGE, 1 }, { LEVEL_L3, 2 }, { LEVEL_CORE, 4 }) },
-		{ "wherever two are", "Package:2 L3Cache:3 Core:4 PU:1", "xxxx xxx- xxx- xxxx ---- xxx-", 8,
-		  .chosen = "xxxx ---- ---- xxxx ---- ----",
-		  .path = PATH(2, { LEVEL_L3, 2 }, { LEVEL_CORE, 4 }) },
-		{ "each just as many, the tightest", "Package:1 L3Cache:4 Core:4 PU:1", "xxxx xx-- xxx- xx--", 4,
-		  .chosen = "---- xx-- ---- xx--",
-		  .path = PATH(2, { LEVEL_L3, 2 }, { LEVEL_CORE, 2 }) },
-		{ "cores alone", "Package:2 Core:4 PU:1", "xx-- xxx-", 3, .chosen = "---- xxx-",
-		  .path = PATH(1, { LEVEL_CORE, 3 }) },
-		{ "of both packages the same", "Package:2 Core:4 PU:1", "xxx- xxxx", 6, .chosen = "xxx- xxx-",
-		  .path = PATH(2, { LEVEL_PACKAGE, 2 }, { LEVEL_CORE, 3 }) },
-		{ "of both packages too many", "Package:2 Core:4 PU:1", "xx-- xxxx", 6, .chosen = "",
-		  .path = PATH(2, { LEVEL_PACKAGE, 2 }, { LEVEL_CORE, 3 }) },
-		{ "more packages than there are", "Package:2 Core:4 PU:1", "xxxx xxxx", 3, .chosen = "",
-		  .path = PATH(2, { LEVEL_PACKAGE, 3 }, { LEVEL_CORE, 1 }) },
-		{ "a die that is the package", "Package:2 Core:4 PU:1", "xxx- xxxx", 3, .chosen = "xxx- ----",
-		  .path = PATH(3, { LEVEL_PACKAGE, 1 }, { LEVEL_DIE, 1 }, { LEVEL_CORE, 3 }) },
-		{ "two dies that are not there", "Package:2 Core:4 PU:1", "xxxx xxxx", 4, .chosen = "",
-		  .path = PATH(3, { LEVEL_PACKAGE, 1 }, { LEVEL_DIE, 2 }, { LEVEL_CORE, 2 }) },
-		{ "a package that is the node", "L3Cache:2 Core:2 PU:1", "xx xx", 4, .chosen = "xx xx",
-		  .path = PATH(3, { LEVEL_PACKAGE, 1 }, { LEVEL_L3, 2 }, { LEVEL_CORE, 2 }) },
-		{ "memory around packages", "[NUMANode] Package:2 Core:2 PU:1", "xx xx", 2, .chosen = "xx --",
-		  .path = PATH(3, { LEVEL_PACKAGE, 1 }, { LEVEL_NUMA, 1 }, { LEVEL_CORE, 2 }) },
-		{ "a cache that is not there", "Package:2 Core:4 PU:1", "xxxx xxxx", 1, .chosen = "",
-		  .path = PATH(2, { LEVEL_L3, 1 }, { LEVEL_CORE, 1 }) },
-		{ "cores of which each has an L2", "Package:2 L2Cache:4 Core:1 PU:2", "xxxx -xx-", 2,
-		  .chosen = "---- -xx-", .path = PATH(3, { LEVEL_PACKAGE, 1 }, { LEVEL_L2, 2 }, { LEVEL_CORE, 1 }) },
-		{ "an L2 of one core has no two", "Package:2 L2Cache:4 Core:1 PU:2", "xxxx -xx-", 2, .chosen = "",
-		  .path = PATH(2, { LEVEL_L2, 1 }, { LEVEL_CORE, 2 }) },
-		{ "not its number", "Package:2 Core:4 PU:1", "xxxx xxxx", 4, .chosen = "",
-		  .path = PATH(2, { LEVEL_PACKAGE, 1 }, { LEVEL_CORE, 3 }) },
-		{ "a number that wraps", "Package:2 Core:4 PU:1", "xxxx xxxx", 2, .chosen = "",
-		  .path = PATH(3, { LEVEL_PACKAGE, 1 }, { LEVEL_NUMA, 0x80000001 }, { LEVEL_CORE, 2 }) },
-		{ "down to the last", "Package:2 NUMANode:2 L3Cache:2 L2Cache:2 Core:2 PU:1",
-		  "xx-- xxxx xxxx xxxx xxxx -x-- xxxx xxxx", 8, .chosen = "---- ---- ---- ---- ---- ---- xxxx xxxx",
-		  .path = PATH(5, { LEVEL_PACKAGE, 1 }, { LEVEL_NUMA, 1 }, { LEVEL_L3, 2 }, { LEVEL_L2, 2 },
-			       { LEVEL_CORE, 2 }) },
-	};
-
-	expect_picks(rows, ROWS(rows), FIT_REQUIRE);
-}
-
-TEST(spreads)
-{
-	static const struct pick_row rows[] = {
-		{ "a task an L3", "Package:1 L3Cache:3 Core:2 PU:1", "xx xx xx", 3, .chosen = "x- x- x-" },
-		{ "over packages first", "Package:2 L3Cache:2 Core:2 PU:1", "xx xx xx xx", 2, .chosen = "x- -- x- --" },
-		{ "over NUMA nodes of packages", "Package:2 NUMANode:2 L3Cache:2 Core:2 PU:1",
-		  "xx xx xx xx xx xx xx xx", 4, .chosen = "x- -- x- -- x- -- x- --" },
-		{ "packages before NUMA nodes", "{ Package:1 NUMANode:1 L3Cache:3 Core:2 | Package:1 NUMANode:3"
-		  " L3Cache:1 Core:2 }", "xx xx xx xx xx xx", 4, .chosen = "x- x- -- x- x- --" },
-		{ "the freest", "Package:1 L3Cache:3 Core:4 PU:1", "xx-- -xxx xxxx", 2, .chosen = "---- -x-- x---" },
-		{ "the freest before other packages", "Package:2 L3Cache:2 Core:4 PU:1", "xxxx xxxx xxx- xxx-", 2,
-		  .chosen = "x--- x--- ---- ----" },
-		{ "the first of equals", "L3Cache:3 Core:2 PU:1", "-- xx xx", 1, .chosen = "-- x- --" },
-		{ "two in one, as there are no more", "Package:1 L3Cache:2 Core:4 PU:1", "xx-- xxxx", 3,
-		  .chosen = "x--- xx--" },
-		{ "evenly, as far as they hold", "Package:1 L3Cache:3 Core:4 PU:1", "x--- xxxx xxxx", 7,
-		  .chosen = "x--- xxx- xxx-" },
-		{ "tasks of two", "Package:1 L3Cache:3 Core:4 PU:1", "x--- xxx- xxxx", 4, .chosen = "---- xx-- xx--",
-		  .task_cores = 2 },
-		{ "tasks of two, two in one", "Package:1 L3Cache:3 Core:4 PU:1", "x--- xxx- xxxx", 6,
-		  .chosen = "---- xx-- xxxx", .task_cores = 2 },
-		{ "tasks that would be cut", "Package:1 L3Cache:3 Core:4 PU:1", "x--- xxx- xxx-", 6, .chosen = "",
-		  .task_cores = 2 },
-		{ "tasks larger than an L3", "Package:1 L3Cache:3 Core:2 PU:1", "xx xx xx", 3, .chosen = "",
-		  .task_cores = 3 },
-		{ "half a task", "Package:1 L3Cache:3 Core:4 PU:1", "xxxx xxxx xxxx", 3, .chosen = "",
-		  .task_cores = 2 },
-		{ "the best of a package", "Package:2 L3Cache:2 Core:2 PU:1", "xx x- xx xx", 2,
-		  .chosen = "-- x- x- --", .level = LEVEL_PACKAGE },
-		{ "no L3 known is the package", "Package:2 Core:2 PU:1", "xx xx", 2, .chosen = "x- x-" },
-		{ "each core its own L2", "Package:1 { Core:2 PU:2 | L2Cache:1 Core:4 PU:1 }", "xx xxxx", 3,
-		  .chosen = "xx x---", .level = LEVEL_L2 },
-		{ "more than are free", "Package:1 L3Cache:3 Core:2 PU:1", "x- x- --", 3, .chosen = "" },
-	};
-
-	expect_picks(rows, ROWS(rows), FIT_SPREAD);
 }
 
 TEST(refusals_leave_all_as_it_was)

@@ -171,12 +171,6 @@ def test_weights_of_any_size(topiary, tmp_path, weights, cost):
     assert json.loads(told.stderr)["cost"] == cost and spread["cost"] >= json.loads(told.stderr)["cost"]
 
 
-@pytest.mark.parametrize("effort", ["fast", "normal", "high"])
-def test_same_bytes_again(topiary, effort):
-    words = ["--arch=torus", "--matrix=ring24", f"--effort={effort}", "--seed=5"]
-    assert topiary(*words).stdout == topiary(*words).stdout
-
-
 @pytest.mark.parametrize("words, says", [
     (["--nodes=cn1"], "--matrix is required"),
     (["--matrix=ring4"], "one of --job, --nodes, --arch or --distances is required"),
@@ -243,28 +237,6 @@ def test_bad_matrix(topiary, tmp_path, option, text, says):
     assert told.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("text", [
-    b"0 2 0 2\n0 0 2 0\n0 0 0 2\n0 0 0 0\n",
-    (MARKET + "symmetric\r\n% as well\r\n4 4 4\r\n2 1 1\r\n3 2 1\r\n4 3 1\r\n4 1 1\r\n").encode(),
-])
-def test_same_matrix_in_other_words(topiary, tmp_path, text):
-    """Line ends, comments, one direction instead of both."""
-    (tmp_path / "other").write_bytes(text)
-    words = ["--snapshot=snapshot", "--nodes=cn[1-2]=0,4", "--explain=json"]
-    plain, other = topiary("--matrix=ring4", *words), topiary("--matrix=other", *words)
-    assert other.returncode == 0 and other.stdout == plain.stdout
-    assert json.loads(other.stderr)["cost"] == json.loads(plain.stderr)["cost"] > 0
-
-
-@pytest.mark.parametrize("count, exact", [(2 ** 31, True), (2 ** 53, True), (2 ** 53 + 1, False), (2 ** 64 - 1, False)])
-def test_bytes_beyond_what_numbers_hold(topiary, tmp_path, count, exact):
-    """Exact to 2^53, then to 16 digits."""
-    (tmp_path / "great").write_text(f"E 0 1 {count} bytes\n")
-    told = topiary("--snapshot=snapshot", "--matrix=great", "--nodes=cn1=0,1", "--costs=core=1", "--explain=json")
-    cost = json.loads(told.stderr)["cost"]
-    assert cost == count if exact else cost == pytest.approx(count, rel=1e-15)
-
-
 PLANES = "SwitchName=a Nodes=cn[1-2],x[1-2]\nSwitchName=b Nodes=cn[3-4]\n"
 
 
@@ -317,17 +289,6 @@ def test_two_planes_of_the_same_hosts(topiary, tmp_path):
     (tmp_path / "pair").write_text("0 1\n1 0\n")
     assert (seats(topiary("--matrix=pair", "--arch=rails"))
             == seats(topiary("--matrix=pair", "--arch=rails", "--plane=1")) == [("cn1", (0,)), ("cn2", (0,))])
-
-
-def test_fast_is_compared_with_scotch_too(topiary):
-    """It does not ask Scotch for a mapping, but --explain does, and that changes nothing else."""
-    words = ["--arch=torus", "--matrix=ring24", "--effort=fast"]
-    told = topiary(*words, "--explain=json")
-    costs = json.loads(told.stderr)
-    assert told.stdout == topiary(*words).stdout
-    assert (costs["scotch"] == json.loads(topiary("--arch=torus", "--matrix=ring24", "--explain=json").stderr)["scotch"]
-            > 0)
-    assert costs["cost"] <= min(costs["block"], costs["cyclic"])
 
 
 @pytest.mark.parametrize("options, first", [([], 8), (["--tasks-per-node=8,4", "--ranks=12"], 8),

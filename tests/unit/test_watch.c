@@ -257,38 +257,6 @@ TEST(reads_again_after_a_temporary_error, .setup_func = watch_begin, .teardown_f
 	expect_heard(1, 1, "snapshot: 3 nodes");
 }
 
-/*
- * Each is a file of its own; the view is the good one before and after, and a good file is accepted again at the end.
- */
-TEST(ten_thousand_damaged_files_change_nothing, .setup_func = watch_begin, .teardown_func = watch_end)
-{
-	struct buf good = sealed("cn[1-199],r[1-3]n7", "Package:2 [NUMANode(memory=64GiB)] L3Cache:2 Core:4 PU:2 +"
-				 " GPU@0-3"), bad = {0};
-	struct dice dice = { 20260202 };
-	struct snapshot_view *first, *v;
-
-	file_swap(good.data, good.len);
-	snapshot_watch_check();
-	first = snapshot_view_get();
-	assert_non_null(first);
-	for (unsigned i = 0; i < 10000; i++) {
-		damage(&good, &dice, &bad);
-		file_swap(bad.data, bad.len);
-		snapshot_watch_check();
-		v = snapshot_view_get();
-		if (v != first)
-			fail_msg("damage %u was taken:\n%.*s", i, (int) bad.len, bad.data);
-		snapshot_view_release(v);
-	}
-	assert_true(heard.views == 1 && heard.troubles > 10 && heard.troubles <= 10000);
-	file_swap(good.data, good.len);
-	snapshot_watch_check();
-	expect_heard(heard.troubles, 2, "snapshot: 202 nodes");
-	snapshot_view_release(first);
-	buf_free(&bad);
-	buf_free(&good);
-}
-
 /* --- files that change while they are read --- */
 
 /*

@@ -47,34 +47,6 @@ def test_memory_by_gpu_is_within_the_node(rich):
 
 
 @TOLD_BY
-def test_each_gpu_goes_with_its_own_cores(rich, node):
-    ours, _ = rich.fates([f"-N1 -w {node} -n16 --gres=gpu:1"] * GPUS)
-    granted = [gpus(record) for record in ours]
-    assert sorted(granted) == [[i] for i in range(GPUS)]
-    assert [packages(cores(rich.ours, r)[node]) for r in ours] == [set(g) for g in granted]
-
-
-def test_cores_are_at_the_gpu_that_is_left(rich):
-    ours, _ = rich.fates(["-N1 -w big2 -n16 --gres=gpu:1", "-N1 -w big2 -n4", "-N1 -w big2 -n8 --gres=gpu:1"])
-    assert packages(cores(rich.ours, ours[2])["big2"]) == set(gpus(ours[2]))
-
-
-@pytest.mark.parametrize("words, wanted", [
-    ("-n3 -c4 --gpus-per-task=1", [4] * 3), ("-n1 -c4 --gpus=3", [1, 1, 2])])
-def test_each_of_several_gpus_has_its_share_of_the_cores(rich, words, wanted):
-    """Fewer tasks than GPUs have cores near each."""
-    ours, _ = rich.fates([f"-N1 -w big2 {words}"])
-    at = [core // BESIDE_GPU for core in cores(rich.ours, ours[0])["big2"]]
-    assert sorted(at.count(package) for package in set(at)) == sorted(wanted) and set(at) <= set(gpus(ours[0]))
-
-
-def test_gpu_with_few_free_cores_leaves_its_share_to_the_others(rich):
-    ours, _ = rich.fates(["-N1 -w big2 -n14", f"-N1 -w big2 -n16 --gpus={GPUS}"])
-    at = [core // BESIDE_GPU for core in cores(rich.ours, ours[1])["big2"]]
-    assert sorted(at.count(package) for package in range(GPUS)) == [2, 4, 5, 5]
-
-
-@TOLD_BY
 def test_job_without_gpus_spares_the_cores_near_free_ones(rich, node):
     """Four cores are left beside a free GPU and beside one that is in use: by the cores alone one is as good as the
     other, and the first would be taken."""

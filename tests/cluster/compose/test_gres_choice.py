@@ -4,7 +4,6 @@
 grants the first ones of a socket."""
 import itertools
 import json
-import random
 import re
 
 import pytest
@@ -39,11 +38,6 @@ def place(cluster, *words):
     return number, node, set(mine), gpus(record)
 
 
-def end(cluster, number):
-    cluster.command(["scancel", number])
-    assert wait_until(lambda: fields(jobs(cluster, number)[0])["JobState"] == "CANCELLED", 10, 0.05)
-
-
 @TOLD_BY
 @pytest.mark.parametrize("words", ["-n8 --gpus-per-node=1", "-n1 -c8 --gpus-per-task=1",
                                    "-n6 --gres=gpu:1 --gres-flags=enforce-binding"])
@@ -51,23 +45,6 @@ def test_the_gpu_is_near_the_cores_where_the_first_free_one_is_not(fine, node, w
     ours, _ = fine.fates([f"-N1 -w {node} -n8", f"-N1 -w {node} {words}"])
     first, mine = (set(cores(fine.ours, job)[node]) for job in ours)
     assert first == set(range(BESIDE)) and not mine & first and mine <= near(gpus(ours[1]))
-
-
-@TOLD_BY
-@pytest.mark.parametrize("words, count", [("-n6 --gpus=3", 3), ("-n4 --gpus-per-task=1", 4)])
-def test_none_of_several_gpus_is_without_cores(fine, node, words, count):
-    ours, _ = fine.fates([f"-N1 -w {node} -n8", f"-N1 -w {node} {words}"])
-    mine, granted = set(cores(fine.ours, ours[1])[node]), gpus(ours[1])
-    assert len(granted) == count and mine <= near(granted)
-    assert all(mine & NEAR[gpu] for gpu in granted)
-
-
-@TOLD_BY
-def test_the_gpu_follows_cores_that_are_not_all_near_one(fine, node):
-    """Twelve cores are near no single GPU; most of them can be."""
-    ours, _ = fine.fates([f"-N1 -w {node} -n8", f"-N1 -w {node} -n12 --gres=gpu:1"])
-    mine, granted = set(cores(fine.ours, ours[1])[node]), gpus(ours[1])
-    assert len(mine & near(granted)) == max(len(mine & some) for some in NEAR) >= 6
 
 
 @TOLD_BY
@@ -141,38 +118,6 @@ def test_a_plan_does_not_change_the_weights_of_nodes(fine, before):
     if before:
         planned(*before)
     assert [planned() for _ in range(3)] == ["fine1"] * 3
-
-
-def test_no_job_is_needlessly_far_from_its_gpus(fine):
-    """As the benchmark judges them, of jobs one after another that come and end by lot."""
-    ours, chance = fine.ours, random.Random(1)
-    nodes = ("fine1", "fine2")
-    free = {node: set(range(BESIDE * FINE_GPUS)) for node in nodes}
-    left = {node: set(range(FINE_GPUS)) for node in nodes}
-    held, far = {}, []
-
-    def could_be_near(node, count, wanted):
-        return any(len(free[node] & near(some)) >= count for some in itertools.combinations(left[node], wanted))
-
-    for _ in range(50):
-        if held and len(held) > 12 and chance.random() < 0.6:
-            number = chance.choice(list(held))
-            end(ours, number)
-            node, mine, granted = held.pop(number)
-            free[node] |= mine
-            left[node] |= granted
-            continue
-        count, wanted = chance.choice((1, 2, 3, 5, 6, 8, 12)), chance.choice((0, 0, 1, 1, 2))
-        if not any(len(free[node]) >= count and len(left[node]) >= wanted for node in nodes):
-            continue
-        number, node, mine, granted = place(ours, "-C", "fine", f"-n{count}",
-                                            *([f"--gres=gpu:{wanted}"] if wanted else []))
-        if wanted and not mine <= near(granted) and any(could_be_near(n, count, wanted) for n in nodes):
-            far.append((node, mine, granted))
-        held[number] = (node, mine, granted)
-        free[node] -= mine
-        left[node] -= granted
-    assert not far
 
 
 def test_a_job_that_is_requeued_gives_its_gpu_back(fine):
