@@ -2,11 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "handlers.h"
 
-#include <string.h>
 #include <strings.h>
 #include <unistd.h>
 #include <time.h>
-#include <stdlib.h>
 #include <pwd.h>
 
 #include "hwxml/redact.h"

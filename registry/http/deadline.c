@@ -14,7 +14,7 @@ struct source {
 	LIST_ENTRY(source) link;
 	struct in6_addr address;
 	unsigned n, held;	/* connections not shut down; all open ones, which keep this entry */
-	size_t bodies;		/* bytes acquired for their bodies */
+	size_t had[SHARE_COUNT];
 };
 
 struct deadline {
@@ -211,7 +211,7 @@ void deadline_keep(struct deadlines *d, struct deadline *one, bool keep)
 	pthread_mutex_unlock(&d->lock);
 }
 
-bool deadline_acquire_body(struct deadlines *d, struct deadline *one, size_t bytes, size_t share)
+bool deadline_acquire(struct deadlines *d, struct deadline *one, enum deadline_share which, size_t amount, size_t max)
 {
 	struct source *s = one ? one->source : NULL;
 	bool may;
@@ -219,18 +219,18 @@ bool deadline_acquire_body(struct deadlines *d, struct deadline *one, size_t byt
 	if (!s || IN6_IS_ADDR_LOOPBACK(&s->address))
 		return true;
 	pthread_mutex_lock(&d->lock);
-	may = !s->bodies || s->bodies + bytes <= share;
-	s->bodies += may ? bytes : 0;
+	may = !s->had[which] || s->had[which] + amount <= max;
+	s->had[which] += may ? amount : 0;
 	pthread_mutex_unlock(&d->lock);
 	return may;
 }
 
-void deadline_release_body(struct deadlines *d, struct deadline *one, size_t bytes)
+void deadline_release(struct deadlines *d, struct deadline *one, enum deadline_share which, size_t amount)
 {
 	if (!one || IN6_IS_ADDR_LOOPBACK(&one->source->address))
 		return;
 	pthread_mutex_lock(&d->lock);
-	one->source->bodies -= bytes;
+	one->source->had[which] -= amount;
 	pthread_mutex_unlock(&d->lock);
 }
 

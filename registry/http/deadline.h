@@ -24,6 +24,9 @@
 struct deadlines;
 struct deadline;
 
+/* Bytes of request bodies and of replies; GET requests in progress: of a node, of lists, of health. */
+enum deadline_share { SHARE_BODIES, SHARE_REPLIES, SHARE_READS, SHARE_LISTS, SHARE_CHECKS, SHARE_COUNT };
+
 struct deadlines *deadlines_start(struct err *e);
 /* Accepts NULL. All sockets must have been removed. */
 void deadlines_stop(struct deadlines *d);
@@ -41,11 +44,11 @@ void deadlines_shut_idle(struct deadlines *d, double seconds);
 /* Exempt it from being shut down to make room. */
 void deadline_keep(struct deadlines *d, struct deadline *one, bool keep);
 /*
- * Bytes of a body that its source is about to send: false if the source would have more than `share` in all, of which
- * one body may have more. Loopback addresses, which many share, have no limit. Release as many as were acquired.
+ * What its source has of something that all share: false if that would be more than `max`, unless it is the first.
+ * Loopback addresses, which many share, have no limit. Release as much as was acquired, before it is removed.
  */
-bool deadline_acquire_body(struct deadlines *d, struct deadline *one, size_t bytes, size_t share);
-void deadline_release_body(struct deadlines *d, struct deadline *one, size_t bytes);
+bool deadline_acquire(struct deadlines *d, struct deadline *one, enum deadline_share which, size_t amount, size_t max);
+void deadline_release(struct deadlines *d, struct deadline *one, enum deadline_share which, size_t amount);
 void deadline_remove(struct deadlines *d, struct deadline *one);
 
 #endif

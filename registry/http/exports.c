@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "handlers.h"
 
-#include <inttypes.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/log.h"

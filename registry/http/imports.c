@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "handlers.h"
 
-#include <stdlib.h>
 #include <strings.h>
 
 #include "base/log.h"

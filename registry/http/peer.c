@@ -8,9 +8,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -19,10 +16,12 @@
 #include "base/log.h"
 #include "base/settings_here.h"
 #include "shape/hostlist.h"
+#include "base/std.h"
 #include "base/string_map.h"
 
 #define SLOTS 8192
-#define ADDRESSES 8
+#define ADDRESSES 32	/* of a name: a node may have one a rail and family */
+#define PROXIES 8
 #define REMEMBERED 60		/* seconds */
 #define WARNED_BITS (1u << 20)	/* two nodes that share a bit, one in ten at 100,000 nodes, share a warning */
 
@@ -93,7 +92,7 @@ static bool proxy_add(void *user, const char *word)
 	struct resolved *proxies = user;
 	struct sockaddr_storage a;
 
-	return proxies->n == ADDRESSES || address_parse(word, &a) ||
+	return proxies->n == PROXIES || address_parse(word, &a) ||
 	       address_mapped((struct sockaddr *) &a, &proxies->address[proxies->n++]);
 }
 
@@ -129,7 +128,7 @@ struct peers *peers_new(const struct settings *s, struct err *e)
 	known = (struct known_nodes){ &p->nodes, !strcasecmp(s->node_domain, "keep"), e };
 	if (settings_list_any(s->trusted_proxies, proxy_add, &p->proxies))
 		err_set(e, "TrustedProxies=%s: expected at most %d addresses, as numbers", s->trusted_proxies,
-			ADDRESSES);
+			PROXIES);
 	else if (!*s->known_nodes || hostlist_expand(s->known_nodes, node_add, &known, e) == 0)
 		return p;
 	else

@@ -3,11 +3,10 @@
 #include "pg_servers.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/std.h"
 
 #define INTERVAL 5	/* seconds between two checks of all servers */
 #define REPLY_SECONDS 3	/* seconds for one of them */

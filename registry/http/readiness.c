@@ -2,17 +2,14 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "readiness.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/std.h"
 #include "shape/snapshot.h"
 
 #define INTERVAL 5			/* seconds */

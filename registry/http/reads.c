@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "handlers.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "hwxml/redact.h"
 #include "shape/hostlist.h"

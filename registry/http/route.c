@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include "base/std.h"
 #include "server_parts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "shape/hostlist.h"
 #include "handlers.h"

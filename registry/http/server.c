@@ -2,15 +2,10 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "server.h"
 
-#include <errno.h>
 #include <linux/filter.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -20,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/std.h"
 #include "deadline.h"
 #include "handlers.h"
 #include "metrics.h"
@@ -34,7 +30,9 @@
 #define READS_AT_ONCE 64
 #define CHECKS_AT_ONCE 16	/* of health */
 #define SMALL_REPLY (64u << 10)	/* bytes; smaller replies are not counted */
-#define BODY_SHARE 4	/* of BodyMemory one address has at most one part in so many: a slow sender takes no other's */
+/* One address has at most so large a part: a slow sender or reader, or one of many requests, takes no other's. */
+#define MEMORY_PART 4		/* of BodyMemory and REPLY_MEMORY */
+#define PROGRESS_PART 2		/* of the requests in progress */
 #define EXPORTS_NICE 5	/* exports yield to reads while a cluster boots */
 #define TLS_THREADS 4	/* at most; without TLS one is enough for all connections */
 #define IDLE_SECONDS 15
@@ -53,7 +51,7 @@ struct server {
 	struct service *service;
 	struct deadlines *deadlines;
 	struct workers *exports, *others;	/* what waits for anything but the client */
-	struct server_budget reads, lists, checks;	/* requests in progress */
+	struct server_budget in_progress[SHARE_COUNT];	/* requests: SHARE_READS to SHARE_CHECKS */
 	struct tls {
 		struct buf certificate, key;	/* PEM; both empty without TLS */
 	} tls;
@@ -155,11 +153,11 @@ static int reserve_body(struct pending *p, size_t max)
 	if (n > max)
 		return call_fail(c, 413, "%s%sthe body has %s bytes, at most %zu are allowed", c->node,
 				 *c->node ? ": " : "", request_header(p->conn, MHD_HTTP_HEADER_CONTENT_LENGTH), max);
-	if (!deadline_acquire_body(s->deadlines, p->deadline, n, c->service->bodies.max / BODY_SHARE))
+	if (!deadline_acquire(s->deadlines, p->deadline, SHARE_BODIES, n, c->service->bodies.max / MEMORY_PART))
 		return call_fail(c, 503, "%s: too many documents are being received from its address; try again later",
 				 c->node);
 	if (n && !server_budget_acquire(&c->service->bodies, n)) {
-		deadline_release_body(s->deadlines, p->deadline, n);
+		deadline_release(s->deadlines, p->deadline, SHARE_BODIES, n);
 		return call_fail(c, 503, "%s: too many documents are being received; try again later", c->node);
 	}
 	p->at_once = false;
@@ -294,10 +292,14 @@ static enum MHD_Result request_finish(struct pending *p, const char *method, con
 	size_t len = c->reply.body.len > SMALL_REPLY ? c->reply.body.len : 0;
 	double seconds;
 
-	if (server_budget_acquire(&s->service->replies, len))
-		p->reply_held = len;
-	else
+	if (!deadline_acquire(s->deadlines, p->deadline, SHARE_REPLIES, len, REPLY_MEMORY / MEMORY_PART)) {
+		call_fail(c, 503, "too many replies are being sent to its address; try again later");
+	} else if (!server_budget_acquire(&s->service->replies, len)) {
+		deadline_release(s->deadlines, p->deadline, SHARE_REPLIES, len);
 		call_fail(c, 503, "too many replies are being sent; try again later");
+	} else {
+		p->reply_held = len;
+	}
 	seconds = clock_now() - p->began;
 	c->reply.close |= atomic_load(&s->service->ending);
 	metrics_observe(s->service->metrics, p->counted, c->reply.status, seconds);
@@ -307,35 +309,48 @@ static enum MHD_Result request_finish(struct pending *p, const char *method, con
 	return reply_send(p->conn, c);
 }
 
-static struct server_budget *room_for(struct server *s, const struct route *r)
+/* Those of a kind cannot occupy the connections to PostgreSQL of another, nor those of an address all of a kind. */
+static bool progress_acquire(struct pending *p, enum deadline_share *which)
 {
-	if (strcmp(r->method, "GET"))
-		return NULL;
-	return route_is_health(r) ? &s->checks : strchr(r->pattern, '*') ? &s->reads : &s->lists;
+	const struct route *r = p->route;
+	struct server *s = p->server;
+	size_t max;
+
+	*which = strcmp(r->method, "GET") ? SHARE_COUNT : route_is_health(r) ? SHARE_CHECKS :
+		 strchr(r->pattern, '*') ? SHARE_READS : SHARE_LISTS;
+	if (*which == SHARE_COUNT)
+		return true;
+	max = s->in_progress[*which].max / PROGRESS_PART;
+	if (!deadline_acquire(s->deadlines, p->deadline, *which, 1, max)) {
+		call_fail(&p->call, 503, "too many requests of its address are in progress; try again later");
+		return false;
+	}
+	if (server_budget_acquire(&s->in_progress[*which], 1))
+		return true;
+	deadline_release(s->deadlines, p->deadline, *which, 1);
+	call_fail(&p->call, 503, "too many reads in progress; try again later");
+	return false;
 }
 
-/*
- * In a worker, with the whole body; finishes the request. Requests of one kind cannot occupy the connections to
- * PostgreSQL of another.
- */
+/* In a worker, with the whole body; finishes the request. */
 static void request_handle(struct pending *p)
 {
-	struct server_budget *room = room_for(p->server, p->route);
 	struct call *c = &p->call;
+	enum deadline_share which;
 
 	/* No client is awaited from here on: PostgreSQL and the parser have limits of their own. */
 	deadline_set(p->server->deadlines, p->deadline, 0);
 	if (c->body.failed) {
 		call_fail(c, 503, "%s: out of memory", c->node);
-	} else if (room && !server_budget_acquire(room, 1)) {
-		call_fail(c, 503, "too many reads in progress; try again later");
 	} else if (is_export(p->route)) {
 		p->route->handle(c);
 		return;
-	} else {
+	} else if (progress_acquire(p, &which)) {
 		p->route->handle(c);
-		if (room)
-			server_budget_release(room, 1);
+		if (which != SHARE_COUNT) {
+			server_budget_release(&p->server->in_progress[which], 1);
+			deadline_release(p->server->deadlines, p->deadline, which, 1);
+		}
 	}
 	if (!strcmp(p->route->method, "GET"))
 		reply_set_etag(c);
@@ -449,8 +464,9 @@ static void on_done(void *user, struct MHD_Connection *conn, void **state, enum 
 	if (!p)
 		return;
 	server_budget_release(&s->service->bodies, p->body_held);
-	deadline_release_body(s->deadlines, deadline_of(conn), p->body_held);
+	deadline_release(s->deadlines, deadline_of(conn), SHARE_BODIES, p->body_held);
 	server_budget_release(&s->service->replies, p->reply_held);
+	deadline_release(s->deadlines, deadline_of(conn), SHARE_REPLIES, p->reply_held);
 	buf_free(&p->call.body);
 	buf_free(&p->call.reply.body);
 	free(p);
@@ -626,8 +642,8 @@ struct server *server_open(struct service *service, struct err *e)
 	}
 	s->fd = -1;
 	s->service = service;
-	s->reads.max = s->lists.max = READS_AT_ONCE;
-	s->checks.max = CHECKS_AT_ONCE;
+	s->in_progress[SHARE_READS].max = s->in_progress[SHARE_LISTS].max = READS_AT_ONCE;
+	s->in_progress[SHARE_CHECKS].max = CHECKS_AT_ONCE;
 	/* Raise the limit to what the connections need, beside those to PostgreSQL and the parser. */
 	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < DESCRIPTORS) {
 		r.rlim_cur = r.rlim_max < DESCRIPTORS ? r.rlim_max : DESCRIPTORS;

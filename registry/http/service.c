@@ -2,13 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "service.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <strings.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"

@@ -6,11 +6,10 @@
 #include <jansson.h>
 #include <semaphore.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/socket.h>
 
 #include "base/settings.h"
+#include "base/std.h"
 #include "client/cred.h"
 #include "ingest/commit.h"
 #include "ingest/parser.h"

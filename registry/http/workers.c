@@ -3,13 +3,12 @@
 #include "workers.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/queue.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/std.h"
 
 /*
  * Notes

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """One node cannot take from the others what all of them share: turns, workers, room in the database."""
+import contextlib
 import http.client
 import os
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -83,12 +85,33 @@ def test_slow_bodies_of_a_node_leave_memory_to_others(hostile_host, elsewhere):
         assert wait_until(lambda: far.submit(registry.put, "far", xml, at=elsewhere.here).result().status == 200, 60)
 
 
-# --- room in the database
-
-def noise(node):
+def noise(node, values=1):
     """A document that is like no other."""
-    return machine(SMALL, node).replace(HOST, b'    <info name="Noise" value="%s"/>\n'
-                                        % os.urandom(100000).hex().encode() + HOST, 1)
+    value = os.urandom(100000).hex().encode()
+    infos = b"".join(b'    <info name="Noise%d" value="%s"/>\n' % (i, value) for i in range(values))
+    return machine(SMALL, node).replace(HOST, infos + HOST, 1)
+
+
+def test_slow_readers_of_a_node_leave_memory_to_others(hostile_host, elsewhere):
+    """As many replies as all memory has room for, of which nobody reads a byte: another's is sent."""
+    registry, path = hostile_host, "/v1/nodes/large/topology"
+    assert registry.put("large", noise("large", 10)).status == 200
+
+    def begin():
+        slow = socket.socket()
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.settimeout(60)
+        slow.connect((elsewhere.here, registry.port))
+        slow.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        return slow
+    with elsewhere.threads(1) as far, contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(far.submit(begin).result()) for _ in range(130)]
+        heads = [one.recv(12) for one in slow]
+        assert b"HTTP/1.1 200" in heads and b"HTTP/1.1 503" in heads
+        assert registry.get(path).status == 200
+
+
+# --- room in the database
 
 
 @pytest.mark.parametrize("settings, stored", [({"NodeDocuments": 24, "NodeBytes": 16}, 24), ({"NodeBytes": 1}, 11)],
