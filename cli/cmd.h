@@ -87,6 +87,9 @@ int cmd_print_json(const json_t *j, struct err *e);
 /* The same of what was made for it, and free it. NULL, of a json_pack that failed, is an error. */
 int cmd_print_new(json_t *j, struct err *e);
 
+/* Append JSON for a script element: no text in it can end that or begin a comment, since '<' is in strings alone. */
+void cmd_add_json(struct buf *out, const json_t *j);
+
 /* Print an answer of cmd_get_list, as JSON or its list as a table, and free it. 0 or -1. */
 int cmd_print_list(const struct cmd *c, json_t *answer, const char *list,
 		   int (*print_table)(const json_t *rows, struct err *e), struct err *e);

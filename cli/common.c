@@ -318,6 +318,19 @@ int cmd_print_new(json_t *j, struct err *e)
 	return rc;
 }
 
+void cmd_add_json(struct buf *out, const json_t *j)
+{
+	char *text = json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY);
+
+	for (const char *c = text; c && *c; c++)
+		if (*c == '<')
+			buf_puts(out, "\\u003c");
+		else
+			buf_add(out, c, 1);
+	out->failed |= !text;
+	free(text);
+}
+
 int cmd_print_list(const struct cmd *c, json_t *answer, const char *list,
 		   int (*print_table)(const json_t *rows, struct err *e), struct err *e)
 {

@@ -21,9 +21,13 @@ $(BUILD)/obj/cli/place/cores.o: ROOM_CFLAGS = -DNDEBUG -isystem \
 	$(checked_slurm_src)
 $(BUILD)/obj/cli/doctor/enable.o: ROOM_CFLAGS = -DSLURM_PLUGINDIR='"$(SLURM_PLUGINDIR)"' \
 	-DSLURM_OWN_PLUGINDIR='"$(SLURM_OWN_PLUGINDIR)"'
-# The page as a C string, a line of it a line.
-$(BUILD)/gen/trace_page.inc: cli/watch/trace_page.html
-	@mkdir -p $(@D)
-	$(Q)sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
-$(BUILD)/obj/cli/watch/trace_html.o: $(BUILD)/gen/trace_page.inc
-$(BUILD)/obj/cli/watch/trace_html.o: ROOM_CFLAGS = -I$(BUILD)/gen
+# Pages as C strings, a line of it a line.
+define page
+$(BUILD)/gen/$(notdir $(1)).inc: cli/$(1).html
+	@mkdir -p $$(@D)
+	$$(Q)sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$< > $$@
+$(BUILD)/obj/cli/$(2).o: $(BUILD)/gen/$(notdir $(1)).inc
+$(BUILD)/obj/cli/$(2).o: ROOM_CFLAGS = -I$(BUILD)/gen
+endef
+$(eval $(call page,watch/trace_page,watch/trace_html))
+$(eval $(call page,place/audit_page,place/audit))

@@ -31,8 +31,9 @@ static const char *const level_keys[AUDIT_LEVELS] = { "package", "numa", "l3", "
 /* --- command line --- */
 
 struct args {
-	const char *jobs, *nodes, *switches, *snapshot;
-	bool collect;
+	const char *jobs, *nodes, *switches, *snapshot, *sacct, *html;
+	bool collect, observed;
+	unsigned days;			/* of the past; 0: none */
 	char **topologies;		/* NODES=FILE, or a folder */
 	size_t ntopologies;
 };
@@ -54,6 +55,8 @@ static void check_args(void *args, struct argp_state *state)
 
 	if (!a->jobs != !a->nodes)
 		argp_error(state, "--jobs and --nodes go together: both are of one cluster at one time");
+	if (a->nodes && a->days && !a->sacct && !a->observed)
+		argp_error(state, "--days needs --sacct where --nodes is given: both are of one cluster");
 }
 
 static const struct cmd_option options[] = {
@@ -66,6 +69,12 @@ static const struct cmd_option options[] = {
 	  "May be given several times" },
 	{ "snapshot", 0, "FILE", CMD_TEXT(snapshot), "The nodes' hardware from a snapshot of Topiary's" },
 	{ "collect", 0, NULL, CMD_FLAG(collect), "Run lstopo by srun on one node of each kind whose XML is missing" },
+	{ "days", 0, "N", CMD_NUMBER(days, 1, 36500),
+	  "Replay the jobs of the last N days, from sacct, as Slurm places them and as Topiary would; with --observed, "
+	  "only starts of these days" },
+	{ "sacct", 0, "FILE", CMD_TEXT(sacct), "Replay the jobs of this output of sacct, as `topiary replay`" },
+	{ "observed", 0, NULL, CMD_FLAG(observed), "Add what TopoMode=observe recorded on this host" },
+	{ "html", 0, "FILE", CMD_TEXT(html), "Write the report also as one page with pictures" },
 	{0},
 };
 
@@ -95,6 +104,8 @@ struct input {
 	size_t nkinds;
 	struct inventory *inventory;
 	struct snapshot *snapshot;
+	struct past past;
+	struct observed *observed;
 };
 
 static int program_run(const char *const argv[], struct buf *out, struct err *e)
@@ -331,7 +342,38 @@ static int topologies_read(struct input *u, const struct cmd *c, struct args *a,
 	return rc;
 }
 
+/* What cannot be known of the past is a warning: the jobs that run now are reported all the same. */
+static int past_days(struct input *u, const struct args *a, struct err *e)
+{
+	char since[32];
+	const char *const sacct[] = { "sacct", "-aXP", "-S", since, "-o",
+		"JobID,Submit,Start,End,NNodes,NCPUS,ReqMem,AllocTRES,Timelimit,NodeList,Comment", NULL };
+	const char *name;
+	struct buf b = {0};
+	struct err why;
+
+	snprintf(since, sizeof(since), "now-%udays", a->days);
+	u->past.cluster = u->audit.cluster;
+	if (!u->audit.cluster)
+		log_warning("past jobs are not replayed: no node has a topology");
+	else if (input_read(a->sacct, sacct, &b, &name, a->sacct ? e : &why)) {
+		if (a->sacct)
+			return -1;
+		log_warning("past jobs are not replayed: %s", why.text);
+	} else {
+		return past_read(&u->past, &b, name, true, e) || past_run(&u->past, 0, e) ? -1 : 0;
+	}
+	u->past.cluster = NULL;
+	return 0;
+}
+
 /* --- report --- */
+
+/* cli/place/audit_page.html */
+#define HOLE "@DATA@"
+static const char page[] =
+#include "audit_page.inc"
+	;
 
 static const char *noun(int level, unsigned n)
 {
@@ -451,196 +493,260 @@ static void totals_find(const struct audit *u, unsigned out[static TOTALS])
 	       TOTALS * sizeof(*out));
 }
 
-/* As a host list, where it is one: names of hostile nodes are printed as they are. */
-static void fold(const struct audit_finding *f, struct buf *out)
+/* As a host list, where it is one: ids of jobs, and names of hostile nodes, are printed as they are. */
+static json_t *folded(const struct buf *list, bool hosts)
 {
+	struct buf b = {0};
 	struct err unused;
+	json_t *j;
 
-	if (hostlist_fold(f->hosts.data, out, &unused))
-		buf_add(out, f->hosts.data, f->hosts.len);
+	if (!hosts || hostlist_fold(list->data, &b, &unused))
+		buf_puts(&b, list->data);
+	j = b.failed ? NULL : json_string(printable(b.data));
+	buf_free(&b);
+	return j;
 }
 
-static void print_findings(const char *head, const struct audit_finding *list, size_t n, bool nodes)
-{
-	if (n)
-		printf("\n%s\n", head);
-	for (size_t i = 0; i < n; i++) {
-		struct buf b = {0};
-
-		if (nodes)
-			fold(&list[i], &b);
-		buf_printf(&b, "%s", nodes ? "" : list[i].hosts.data);
-		if (!b.failed)
-			printf("  %u %s%s: %s (%.200s%s)\n", list[i].n, nodes ? "node" : "job", PLURAL(list[i].n),
-			       list[i].text, printable(b.data), b.len > 200 ? "..." : "");
-		buf_free(&b);
-	}
-}
-
-static int print_table(const struct input *in, struct err *e)
-{
-	const struct audit *u = &in->audit;
-	static const struct table_column columns[] = {
-		{ "LEVEL", TABLE_LEFT }, { "JOBS", TABLE_RIGHT }, { "ON MORE THAN NEEDED", TABLE_RIGHT },
-		{ "%", TABLE_RIGHT }, { "NONE BETTER FREE", TABLE_RIGHT }, { "BETTER WAS FREE", TABLE_RIGHT },
-		{ "NOT KNOWN", TABLE_RIGHT }, { "TASKS SPAN", TABLE_RIGHT }, {0},
-	};
-	struct table *t = table_new(columns);
-	unsigned total[TOTALS];
-	struct worst *worst;
-	size_t n;
-	int rc;
-
-	printf("%u running job%s, of which %u audited, on %zu node%s; %u without topology\n\n", u->running,
-	       PLURAL(u->running), u->audited, u->s.nnodes, PLURAL(u->s.nnodes), without(in));
-	for (int level = 0; u->cluster && level < AUDIT_LEVELS; level++) {
-		struct audit_sums s = audit_sum(u, level);
-
-		if (!s.judged)
-			continue;
-		table_cell(t, "%s", noun(level, 2));
-		table_cell(t, "%u", s.judged);
-		table_cell(t, "%u", s.split);
-		table_cell(t, "%.1f", 100. * s.split / s.judged);
-		table_colour(t, s.split * 10 > s.judged ? COLOUR_RED : s.split ? COLOUR_YELLOW : COLOUR_GREEN);
-		table_cell(t, level == AUDIT_SWITCH ? "-" : "%u", s.forced);
-		table_cell(t, level == AUDIT_SWITCH ? "-" : "%u", s.better);
-		table_cell(t, "%u", s.unknown);
-		table_cell(t, level == AUDIT_SWITCH ? "-" : "%u", s.spanning);
-	}
-	rc = table_finish(t, e);
-	totals_find(u, total);
-	for (size_t i = 0; i < TOTALS; i++)
-		if (total[i])
-			printf("%u %s\n", total[i], totals[i].text);
-	print_findings("Nodes that slurm.conf describes otherwise than the hardware is, or in part:", u->findings,
-		       u->nfindings, true);
-	print_findings("Jobs that were not audited:", u->faults, u->nfaults, false);
-	if (!(worst = worst_find(u, &n, e)))
-		return -1;
-	if (n)
-		puts("\nThe worst:");
-	for (size_t i = 0; i < n; i++) {
-		struct buf b = {0};
-
-		say_job(u, worst[i].job, &b);
-		if (!b.failed)
-			printf("  %s\n", printable(b.data));
-		buf_free(&b);
-	}
-	free(worst);
-	if (without(in))
-		puts("\nNodes without topology. One XML for each kind is needed, for --topology (or use --collect):");
-	for (size_t i = 0; i < in->nkinds; i++) {
-		const struct kind *k = &in->kinds[i];
-		struct audit_finding f = { .hosts = k->without };
-		struct buf b = {0};
-
-		if (!k->nwithout)
-			continue;
-		fold(&f, &b);
-		if (!b.failed)
-			printf("  %u with %u x %u cores and %u threads each: %.200s%s%s\n    " COLLECT "\n",
-			       k->nwithout, k->sockets, k->cores, k->threads, printable(b.data),
-			       b.len > 200 ? "..." : "", k->differ ? " (this kind has several topologies)" : "",
-			       k->node, k->node);
-		buf_free(&b);
-	}
-	return rc;
-}
-
-static json_t *findings_json(const struct audit_finding *list, size_t n, const char *key)
+static json_t *findings_json(const struct audit_finding *list, size_t n, bool hosts)
 {
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(array, json_pack("{s:s, s:i, s:o}", "finding", list[i].text, "count",
-						       (int) list[i].n, key, json_string(list[i].hosts.data) ?:
-						       json_null()));
+						       (int) list[i].n, hosts ? "nodes" : "jobs",
+						       folded(&list[i].hosts, hosts)));
 	return array;
 }
 
-static int print_json(const struct input *in, struct err *e)
+static json_t *level_json(const struct audit *u, int level)
+{
+	struct audit_sums s = audit_sum(u, level);
+	json_t *over = json_array();
+
+	for (int i = 0; i < AUDIT_OVER; i++)
+		json_array_append_new(over, json_integer(s.over[i]));
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:o}", "noun", noun(level, 2), "jobs", (int) s.judged,
+			 "split", (int) s.split, "none_better_free", (int) s.forced, "better_was_free", (int) s.better,
+			 "unknown", (int) s.unknown, "tasks_span", (int) s.spanning, "over", over);
+}
+
+static json_t *job_json(const struct audit *u, size_t i)
+{
+	const struct audit_judged *v = &u->judged[i];
+	json_t *j = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:b}", "job", u->s.jobs[i].id, "nodes", (int) v->nodes,
+			      "cores", (int) v->cores, "gpus", (int) v->gpus, "gpus_far", (int) v->gpus_far,
+			      "gpus_unknown", (int) v->gpus_unknown, "spread_by_request", (int) u->s.jobs[i].spread);
+
+	for (int level = 0; level < AUDIT_LEVELS; level++)
+		if (v->need[level])
+			json_object_set_new(j, level_keys[level],
+					    json_pack("{s:i, s:i, s:i, s:i}", "on", (int) v->had[level], "needs",
+						      (int) v->need[level], "free_at_most", (int) v->room[level],
+						      "tasks_span", level < JUDGED_LEVELS ?
+						      (int) v->spanning[level] : 0));
+	return j;
+}
+
+/* The hardware that there is, by kind; and the kinds of slurm.conf of which none is known. */
+static void kinds_add(const struct input *in, json_t *known, json_t *unknown)
 {
 	const struct audit *u = &in->audit;
-	json_t *by_level = json_object(), *jobs = json_array(), *kinds = json_array(), *bad = json_array();
-	json_t *answer = json_pack("{s:i, s:i, s:i, s:i}", "running", (int) u->running, "audited", (int) u->audited,
-				   "nodes", (int) u->s.nnodes, "nodes_without_topology", (int) without(in));
+
+	for (size_t i = 0; u->cluster && i < u->cluster->nkinds; i++) {
+		const struct shape *s = u->cluster->kinds[i].shape;
+		unsigned nodes = 0, gpus = 0;
+		json_t *k;
+
+		for (size_t n = 0; n < u->cluster->n; n++)
+			nodes += u->cluster->nodes[n].kind->index == i;
+		for (unsigned d = 0; d < s->ndevices; d++)
+			gpus += !strcmp(s->devices[d].type, "GPU");
+		k = json_pack("{s:i, s:i, s:i, s:i}", "nodes", (int) nodes, "cores", (int) s->cores, "threads",
+			      (int) (s->pus / s->cores), "gpus", (int) gpus);
+		for (int level = 0; level < JUDGED_LEVELS; level++)
+			json_object_set_new(k, level_keys[level],
+					    json_integer(u->domains[i * JUDGED_LEVELS + level].n));
+		json_array_append_new(known, k);
+	}
+	for (size_t i = 0; i < in->nkinds; i++) {
+		const struct kind *k = &in->kinds[i];
+
+		if (k->nwithout)
+			json_array_append_new(unknown, json_pack("{s:i, s:i, s:i, s:i, s:o, s:s, s:b}", "sockets",
+								 (int) k->sockets, "cores", (int) k->cores, "threads",
+								 (int) k->threads, "count", (int) k->nwithout, "nodes",
+								 folded(&k->without, true), "one", k->node,
+								 "several_topologies", (int) k->differ));
+	}
+}
+
+/* All that is reported; jobs: each of them, too. NULL on error. */
+static json_t *report_new(const struct input *in, bool with_jobs, struct err *e)
+{
+	const struct audit *u = &in->audit;
+	json_t *by_level = json_object(), *jobs = json_array(), *kinds = json_array(), *unknown = json_array();
+	json_t *bad = json_array(), *notes = json_array();
+	json_t *r = json_pack("{s:i, s:i, s:i, s:i}", "running", (int) u->running, "audited", (int) u->audited,
+			      "nodes", (int) u->s.nnodes, "nodes_without_topology", (int) without(in));
 	unsigned total[TOTALS];
 	struct worst *worst;
 	size_t n;
 
 	totals_find(u, total);
-	for (size_t i = 0; i < TOTALS; i++)
-		json_object_set_new(answer, totals[i].key, json_integer(total[i]));
-	for (int level = 0; u->cluster && level < AUDIT_LEVELS; level++) {
-		struct audit_sums s = audit_sum(u, level);
-
-		json_object_set_new(by_level, level_keys[level],
-				    json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "jobs", (int) s.judged, "split",
-					      (int) s.split, "none_better_free", (int) s.forced, "better_was_free",
-					      (int) s.better, "unknown", (int) s.unknown, "tasks_span",
-					      (int) s.spanning));
+	for (size_t i = 0; i < TOTALS; i++) {
+		json_object_set_new(r, totals[i].key, json_integer(total[i]));
+		if (total[i])
+			json_array_append_new(notes, json_sprintf("%u %s", total[i], totals[i].text));
 	}
-	for (size_t i = 0; u->cluster && i < u->s.njobs; i++) {
-		const struct audit_judged *v = &u->judged[i];
-		json_t *j;
-
-		if (!v->done)
-			continue;
-		j = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:b}", "job", u->s.jobs[i].id, "nodes", (int) v->nodes,
-			      "cores", (int) v->cores, "gpus", (int) v->gpus, "gpus_far", (int) v->gpus_far,
-			      "gpus_unknown", (int) v->gpus_unknown, "spread_by_request", (int) u->s.jobs[i].spread);
-		for (int level = 0; level < AUDIT_LEVELS; level++)
-			if (v->need[level])
-				json_object_set_new(j, level_keys[level],
-						    json_pack("{s:i, s:i, s:i, s:i}", "on", (int) v->had[level],
-							      "needs", (int) v->need[level], "free_at_most",
-							      (int) v->room[level], "tasks_span",
-							      level < JUDGED_LEVELS ? (int) v->spanning[level] : 0));
-		json_array_append_new(jobs, j);
-	}
-	for (size_t i = 0; i < in->nkinds; i++)
-		if (in->kinds[i].nwithout)
-			json_array_append_new(kinds, json_pack("{s:i, s:i, s:i, s:i, s:o, s:b}", "sockets",
-							       (int) in->kinds[i].sockets, "cores",
-							       (int) in->kinds[i].cores, "threads",
-							       (int) in->kinds[i].threads, "count",
-							       (int) in->kinds[i].nwithout, "nodes",
-							       json_string(in->kinds[i].without.data) ?: json_null(),
-							       "several_topologies", (int) in->kinds[i].differ));
-	if (!(worst = worst_find(u, &n, e)))
-		return -1;
-	for (size_t i = 0; i < n; i++) {
+	for (int level = 0; u->cluster && level < AUDIT_LEVELS; level++)
+		json_object_set_new(by_level, level_keys[level], level_json(u, level));
+	for (size_t i = 0; with_jobs && u->cluster && i < u->s.njobs; i++)
+		if (u->judged[i].done)
+			json_array_append_new(jobs, job_json(u, i));
+	kinds_add(in, kinds, unknown);
+	worst = worst_find(u, &n, e);
+	for (size_t i = 0; worst && i < n; i++) {
 		struct buf b = {0};
 
 		say_job(u, worst[i].job, &b);
 		json_array_append_new(bad, json_string(b.failed ? "" : printable(b.data)) ?: json_null());
 		buf_free(&b);
 	}
+	json_object_set_new(r, "notes", notes);
+	json_object_set_new(r, "levels", by_level);
+	json_object_set_new(r, "nodes_otherwise", findings_json(u->findings, u->nfindings, true));
+	json_object_set_new(r, "not_audited", findings_json(u->faults, u->nfaults, false));
+	json_object_set_new(r, "worst", bad);
+	json_object_set_new(r, "kinds", kinds);
+	json_object_set_new(r, "kinds_without_topology", unknown);
+	json_object_set_new(r, "jobs", jobs);
+	if (in->past.cluster)
+		json_object_set_new(r, "past", past_json(&in->past));
+	if (in->observed)
+		json_object_set_new(r, "observed", observed_json(in->observed));
+	if (!worst || !r)
+		json_decref(r), r = NULL;
 	free(worst);
-	json_object_set_new(answer, "levels", by_level);
-	json_object_set_new(answer, "nodes_otherwise", findings_json(u->findings, u->nfindings, "nodes"));
-	json_object_set_new(answer, "not_audited", findings_json(u->faults, u->nfaults, "jobs"));
-	json_object_set_new(answer, "worst", bad);
-	json_object_set_new(answer, "kinds_without_topology", kinds);
-	json_object_set_new(answer, "jobs", jobs);
-	return cmd_print_new(answer, e);
+	return r;
+}
+
+static void print_findings(const char *head, const json_t *list, const char *key)
+{
+	const json_t *o;
+	size_t i;
+
+	if (json_array_size(list))
+		printf("\n%s\n", head);
+	json_array_foreach(list, i, o) {
+		unsigned n = cmd_number(o, "count");
+		const char *names = cmd_text(o, key);
+
+		printf("  %u %.*s%s: %s (%.200s%s)\n", n, (int) strlen(key) - 1, key, PLURAL(n),
+		       cmd_text(o, "finding"), names, strlen(names) > 200 ? "..." : "");
+	}
+}
+
+static int print_table(const struct input *in, const json_t *r, struct err *e)
+{
+	static const struct table_column columns[] = {
+		{ "LEVEL", TABLE_LEFT }, { "JOBS", TABLE_RIGHT }, { "ON MORE THAN NEEDED", TABLE_RIGHT },
+		{ "%", TABLE_RIGHT }, { "NONE BETTER FREE", TABLE_RIGHT }, { "BETTER WAS FREE", TABLE_RIGHT },
+		{ "NOT KNOWN", TABLE_RIGHT }, { "TASKS SPAN", TABLE_RIGHT }, {0},
+	};
+	static const char *const cells[] = { "none_better_free", "better_was_free", "unknown", "tasks_span" };
+	const json_t *unknown = json_object_get(r, "kinds_without_topology"), *k;
+	unsigned running = cmd_number(r, "running"), nodes = cmd_number(r, "nodes");
+	struct table *t = table_new(columns);
+	size_t i;
+
+	printf("%u running job%s, of which %u audited, on %u node%s; %u without topology\n\n", running, PLURAL(running),
+	       (unsigned) cmd_number(r, "audited"), nodes, PLURAL(nodes), without(in));
+	for (int level = 0; level < AUDIT_LEVELS; level++) {
+		const json_t *l = json_object_get(json_object_get(r, "levels"), level_keys[level]);
+		unsigned jobs = cmd_number(l, "jobs"), split = cmd_number(l, "split");
+
+		if (!jobs)
+			continue;
+		table_cell(t, "%s", cmd_text(l, "noun"));
+		table_cell(t, "%u", jobs);
+		table_cell(t, "%u", split);
+		table_cell(t, "%.1f", 100. * split / jobs);
+		table_colour(t, split * 10 > jobs ? COLOUR_RED : split ? COLOUR_YELLOW : COLOUR_GREEN);
+		for (i = 0; i < sizeof(cells) / sizeof(cells[0]); i++)
+			table_cell(t, level == AUDIT_SWITCH && i != 2 ? "-" : "%u", (unsigned) cmd_number(l, cells[i]));
+	}
+	if (table_finish(t, e))
+		return -1;
+	json_array_foreach(json_object_get(r, "notes"), i, k)
+		puts(json_string_value(k));
+	print_findings("Nodes that slurm.conf describes otherwise than the hardware is, or in part:",
+		       json_object_get(r, "nodes_otherwise"), "nodes");
+	print_findings("Jobs that were not audited:", json_object_get(r, "not_audited"), "jobs");
+	json_array_foreach(json_object_get(r, "worst"), i, k)
+		printf("%s  %s\n", i ? "" : "\nThe worst:\n", json_string_value(k));
+	if (json_array_size(unknown))
+		puts("\nNodes without topology. One XML for each kind is needed, for --topology (or use --collect):");
+	json_array_foreach(unknown, i, k) {
+		const char *names = cmd_text(k, "nodes"), *one = cmd_text(k, "one");
+
+		printf("  %u with %u x %u cores and %u threads each: %.200s%s%s\n    " COLLECT "\n",
+		       (unsigned) cmd_number(k, "count"), (unsigned) cmd_number(k, "sockets"),
+		       (unsigned) cmd_number(k, "cores"), (unsigned) cmd_number(k, "threads"), names,
+		       strlen(names) > 200 ? "..." : "",
+		       json_is_true(json_object_get(k, "several_topologies")) ? " (this kind has several topologies)" :
+		       "", one, one);
+	}
+	if (in->past.cluster) {
+		puts("\nPast jobs, simulated in one queue without partitions, priorities and limits, from an empty "
+		     "cluster:");
+		if (past_table(&in->past, e))
+			return -1;
+	}
+	if (in->observed)
+		puts("\nObserved by slurmctld (TopoMode=observe):");
+	return in->observed ? observed_table(in->observed, e) : 0;
+}
+
+static int page_write(const char *file, json_t *r, struct err *e)
+{
+	struct buf out = {0};
+	char when[32] = "";
+	time_t now = time(NULL);
+	int rc;
+
+	strftime(when, sizeof(when), "%F %R", localtime(&now));
+	json_object_set_new(r, "time", json_string(when));
+	json_object_del(r, "jobs");
+	buf_add(&out, page, strstr(page, HOLE) - page);
+	cmd_add_json(&out, r);
+	buf_puts(&out, strstr(page, HOLE) + strlen(HOLE));
+	rc = out.failed ? err_set(e, "%s: out of memory", file) : cmd_write(file, &out, e);
+	buf_free(&out);
+	return rc;
 }
 
 int cmd_audit(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = {0};
 	struct input in = {0};
+	json_t *r = NULL;
 	int rc;
 
 	/* For what is run: the words and times of scontrol as they are read. */
 	setenv("LC_ALL", "C", 1);
 	setenv("SLURM_TIME_FORMAT", "standard", 1);
 	rc = cmd_parse(c, &syntax, &a, argc, argv, e) || scontrol_read(&in, &a, e) ||
-	     topologies_read(&in, c, &a, e) || audit_run(&in.audit, e) ? -1 : 0;
+	     topologies_read(&in, c, &a, e) || audit_run(&in.audit, e) ||
+	     ((a.sacct || (a.days && !a.nodes)) && past_days(&in, &a, e)) ||
+	     (a.observed && !(in.observed = observed_read(c, NULL, a.days, e))) ||
+	     !(r = report_new(&in, c->json, e)) ? -1 : 0;
 	if (!rc)
-		rc = c->json ? print_json(&in, e) : print_table(&in, e);
+		rc = c->json ? cmd_print_json(r, e) : print_table(&in, r, e);
+	if (!rc && a.html)
+		rc = page_write(a.html, r, e);
+	json_decref(r);
+	observed_free(in.observed);
+	jobs_free(&in.past.jobs);
 	audit_free(&in.audit);
 	for (size_t i = 0; i < in.nkinds; i++)
 		buf_free(&in.kinds[i].without);

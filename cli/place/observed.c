@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/string_map.h"
-#include "cmd.h"
+#include "place.h"
 #include "table.h"
 
 #define DAYS_MAX 36500
@@ -55,7 +55,7 @@ struct partition {
 	unsigned long passed, compared, count[VERDICTS];
 };
 
-struct report {
+struct observed {
 	struct string_map names;
 	struct partition *partitions;	/* by the number of the name */
 	struct partition all;
@@ -91,7 +91,7 @@ static bool counts_read(const char *line, const char *name, unsigned out[SIDES][
 }
 
 /* Counts a line, unless it is older than asked for. 0, or -1 when memory is short. */
-static int line_read(struct report *r, const char *line)
+static int line_read(struct observed *r, const char *line)
 {
 	char time[24], name[256], outcome[16], number[16], nodes[32];
 	unsigned touched[SIDES][DOMAINS], opened[SIDES][DOMAINS], opened_nodes[SIDES];
@@ -155,7 +155,7 @@ unreadable:
 }
 
 /* A file that does not exist is empty. */
-static int file_load(struct report *r, const char *path, bool *found, struct err *e)
+static int file_load(struct observed *r, const char *path, bool *found, struct err *e)
 {
 	FILE *f = fopen(path, "re");
 	char line[LINE_MAX_BYTES];
@@ -189,7 +189,7 @@ static json_t *partition_json(const struct partition *p)
 	return o;
 }
 
-static int print_json(const struct report *r, struct err *e)
+json_t *observed_json(const struct observed *r)
 {
 	json_t *o = partition_json(&r->all), *by = json_object(), *row;
 
@@ -208,10 +208,10 @@ static int print_json(const struct report *r, struct err *e)
 	row = json_pack("{sI sI}", "opened_slurm", (json_int_t) r->opened_nodes[SLURM], "opened_topiary",
 			(json_int_t) r->opened_nodes[TOPIARY]);
 	json_object_set_new(o, "nodes", row);
-	return cmd_print_new(o, e);
+	return o;
 }
 
-static int print_text(const struct report *r, struct err *e)
+int observed_table(const struct observed *r, struct err *e)
 {
 	static const struct table_column by_partition[] = {
 		{ "partition", TABLE_LEFT }, { "starts", TABLE_RIGHT }, { "compared", TABLE_RIGHT },
@@ -272,33 +272,52 @@ static int print_text(const struct report *r, struct err *e)
 	return 0;
 }
 
-int cmd_observed(struct cmd *c, int argc, char **argv, struct err *e)
+void observed_free(struct observed *r)
 {
-	struct args args = {0};
-	struct report r = {0};
+	for (size_t i = 0; r && r->partitions && i < r->names.count; i++)
+		free(r->partitions[i].name);
+	if (r) {
+		string_map_free(&r->names);
+		free(r->partitions);
+	}
+	free(r);
+}
+
+struct observed *observed_read(const struct cmd *c, const char *file, unsigned days, struct err *e)
+{
+	struct observed *r = calloc(1, sizeof(*r));
 	char old[PATH_MAX];
 	bool found = false;
 	int rc;
 
-	if (cmd_parse(c, &syntax, &args, argc, argv, e))
-		return -1;
-	if (!args.file)
-		args.file = c->settings.observe_file;
-	if (args.days)
-		r.since = time(NULL) - args.days * 86400ll;
-	if (snprintf(old, sizeof(old), "%s.1", args.file) >= (int) sizeof(old))
-		return err_set(e, "%s: %s", args.file, strerror(ENAMETOOLONG));
-	rc = file_load(&r, old, &found, e) || file_load(&r, args.file, &found, e) ? -1 : 0;
+	file = file ? file : c->settings.observe_file;
+	if (!r)
+		rc = err_set(e, "out of memory");
+	else if (snprintf(old, sizeof(old), "%s.1", file) >= (int) sizeof(old))
+		rc = err_set(e, "%s: %s", file, strerror(ENAMETOOLONG));
+	else {
+		r->since = days ? time(NULL) - days * 86400ll : 0;
+		rc = file_load(r, old, &found, e) || file_load(r, file, &found, e) ? -1 : 0;
+	}
 	if (rc == 0 && !found)
-		rc = err_set(e, "%s: not on this host: run it where slurmctld runs with TopoMode=observe", args.file);
-	else if (rc == 0 && !r.all.compared)
-		rc = err_set(e, "%s: no start that was compared%s%s", args.file, args.days ? " in these days" : "",
-			     r.unreadable ? "; its lines cannot be read" : "");
-	if (rc == 0)
-		rc = c->json ? print_json(&r, e) : print_text(&r, e);
-	for (size_t i = 0; r.partitions && i < r.names.count; i++)
-		free(r.partitions[i].name);
-	string_map_free(&r.names);
-	free(r.partitions);
+		rc = err_set(e, "%s: not on this host: run it where slurmctld runs with TopoMode=observe", file);
+	else if (rc == 0 && !r->all.compared)
+		rc = err_set(e, "%s: no start that was compared%s%s", file, days ? " in these days" : "",
+			     r->unreadable ? "; its lines cannot be read" : "");
+	if (rc) {
+		observed_free(r);
+		return NULL;
+	}
+	return r;
+}
+
+int cmd_observed(struct cmd *c, int argc, char **argv, struct err *e)
+{
+	struct args args = {0};
+	struct observed *r = cmd_parse(c, &syntax, &args, argc, argv, e) ? NULL :
+		observed_read(c, args.file, args.days, e);
+	int rc = !r ? -1 : c->json ? cmd_print_new(observed_json(r), e) : observed_table(r, e);
+
+	observed_free(r);
 	return rc;
 }

@@ -12,6 +12,7 @@
 #include "fabric/model/hierarchy.h"
 #include "map/matrix/matrix.h"
 #include "map/places/places.h"
+#include "replay/replay.h"
 #include "shape/snapshot.h"
 
 /* What the registry publishes of the site, for cli/place/map.c and cli/watch/advise_map.c. */
@@ -96,5 +97,33 @@ int job_from_network(const struct place_site *s, struct place_job *out, struct e
 
 /* Only costs between places, on a single host without a name: "-". */
 int job_from_distances(const struct matrix *m, struct place_job *out, struct err *e);
+
+/*
+ * Past jobs, replayed under policies: `topiary replay`, and `topiary audit --days`. The cluster is borrowed; no
+ * policies: stock, block, prefer. text is freed. leave_out: jobs on nodes that the cluster does not have, as in jobs.h.
+ */
+#define PAST_MAX_BYTES (1u << 30)
+#define PAST_POLICIES 15
+struct past {
+	const struct cluster *cluster;
+	struct jobs jobs;
+	struct replay_policy policies[PAST_POLICIES];
+	struct replay_result results[PAST_POLICIES];
+	size_t npolicies;
+};
+int past_read(struct past *s, struct buf *text, const char *name, bool leave_out, struct err *e);
+int past_run(struct past *s, uint64_t limit, struct err *e);	/* limit: of jobs, 0: none */
+int past_table(const struct past *s, struct err *e);
+json_t *past_json(const struct past *s);
+
+/*
+ * What TopoMode=observe recorded in file, or in ObserveFile if it is NULL: `topiary observed`, and `topiary audit
+ * --observed`. Starts of the last days, 0: all. NULL on error, also if there are none.
+ */
+struct observed;
+struct observed *observed_read(const struct cmd *c, const char *file, unsigned days, struct err *e);
+int observed_table(const struct observed *r, struct err *e);
+json_t *observed_json(const struct observed *r);
+void observed_free(struct observed *r);
 
 #endif

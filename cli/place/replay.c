@@ -8,12 +8,10 @@
 #include "base/file.h"
 #include "cmd.h"
 #include "progress.h"
+#include "place.h"
 #include "table.h"
-#include "replay/replay.h"
 #include "trace/reader.h"
 
-#define RECORD_MAX_BYTES (1u << 30)
-#define POLICIES_MAX (TABLE_COLUMNS - 1)
 #define POLICIES_USUAL "stock,block,prefer"
 
 struct args {
@@ -40,25 +38,16 @@ static const struct cmd_syntax syntax = {
 	CMD_WORDS(files), "at least one file of JOBS", NULL,
 };
 
-struct stage {
-	struct snapshot *snapshot;
-	struct cluster *cluster;
-	struct jobs jobs;
-	struct replay_policy policies[POLICIES_MAX];
-	struct replay_result results[POLICIES_MAX];
-	size_t npolicies;
-};
-
 /* --- inputs --- */
 
-static int read_policies(struct stage *s, const char *list, struct err *e)
+static int read_policies(struct past *s, const char *list, struct err *e)
 {
 	char word[REPLAY_POLICY_NAME + 1];
 
 	for (size_t len; *list; list += len + (list[len] == ',')) {
 		len = strcspn(list, ",");
-		if (s->npolicies == POLICIES_MAX)
-			return err_set(e, "--policies: more than %d policies", POLICIES_MAX);
+		if (s->npolicies == PAST_POLICIES)
+			return err_set(e, "--policies: more than %d policies", PAST_POLICIES);
 		snprintf(word, sizeof(word), "%.*s", (int) len, list);
 		if (replay_policy_parse(word, &s->policies[s->npolicies], e))
 			return err_within(e, "--policies");
@@ -72,51 +61,69 @@ static bool node_known(const void *cluster, const char *name)
 	return cluster_has(cluster, name);
 }
 
-static int stage_read(struct stage *s, const struct cmd *c, const struct args *a, struct err *e)
+int past_read(struct past *s, struct buf *text, const char *name, bool leave_out, struct err *e)
+{
+	const struct cluster_kind *largest = s->cluster->largest;
+	const struct jobs_nodes nodes = { node_known, s->cluster, largest->shape->cores * largest->threads, leave_out };
+	int rc = jobs_read(&s->jobs, text->data ? text->data : "", text->len, name, &nodes, e);
+
+	buf_free(text);
+	return rc;
+}
+
+static int inputs_read(struct past *s, const struct cmd *c, const struct args *a, struct snapshot **snapshot,
+		       struct cluster **cluster, struct err *e)
 {
 	const char *path = a->snapshot ? a->snapshot : c->settings.snapshot_file, *name;
 	struct buf text = {0};
-	int rc = read_policies(s, a->policies, e);
 
 	/* Before the snapshot is read, whose errors would hide a mistyped name. */
-	for (int i = 0; !rc && i < a->files.n; i++) {
+	for (int i = 0; i < a->files.n; i++) {
 		const char *file = a->files.list[i];
 
 		if (strcmp(file, "-") && access(file, R_OK))
-			rc = err_set(e, "%s: %s", file, strerror(errno));
-		else if (strcmp(file, "-") && trace_is_file(file))
-			rc = err_set(e, "%s: a trace of a node, expected past jobs: use topiary trace replay", file);
+			return err_set(e, "%s: %s", file, strerror(errno));
+		if (strcmp(file, "-") && trace_is_file(file))
+			return err_set(e, "%s: a trace of a node, expected past jobs: use topiary trace replay", file);
 	}
-	if (rc || file_read(path, SNAPSHOT_MAX_BYTES, &text, e))
+	if (file_read(path, SNAPSHOT_MAX_BYTES, &text, e))
 		return -1;
-	s->snapshot = snapshot_parse(text.data, text.len, path, e);
+	*snapshot = snapshot_parse(text.data, text.len, path, e);
 	buf_free(&text);
-	if (!s->snapshot)
+	if (!*snapshot)
 		return -1;
-	if (!(s->cluster = cluster_new(s->snapshot, e)))
+	if (!(s->cluster = *cluster = cluster_new(*snapshot, e)))
 		return err_within(e, "%s", path);
-	for (int i = 0; !rc && i < a->files.n; i++) {
-		const struct cluster_kind *largest = s->cluster->largest;
-		const struct jobs_nodes nodes = { node_known, s->cluster, largest->shape->cores * largest->threads };
-
-		if (file_read_input(a->files.list[i], RECORD_MAX_BYTES, &name, &text, e))
+	for (int i = 0; i < a->files.n; i++)
+		if (file_read_input(a->files.list[i], PAST_MAX_BYTES, &name, &text, e) ||
+		    past_read(s, &text, name, false, e))
 			return -1;
-		rc = jobs_read(&s->jobs, text.data, text.len, name, &nodes, e);
-		buf_free(&text);
-	}
-	if (!rc && !s->jobs.n)
-		rc = err_set(e, "%s: no job in this file has started and ended", a->files.list[0]);
-	if (!rc && jobs_sort(&s->jobs))
-		rc = err_set(e, "out of memory");
-	if (!rc && a->limit)
-		jobs_cut(&s->jobs, a->limit);
-	return rc;
+	return s->jobs.n ? 0 : err_set(e, "%s: no job in this file has started and ended", a->files.list[0]);
 }
 
 static void job_started(void *progress, const struct past_job *job, const struct cluster_shares *shares, long long at)
 {
 	(void) job, (void) shares, (void) at;
 	progress_step(progress, 1);
+}
+
+int past_run(struct past *s, uint64_t limit, struct err *e)
+{
+	struct progress progress;
+	const struct replay_watch watch = { .started = job_started, .user = &progress };
+	int rc = 0;
+
+	if (!s->npolicies && read_policies(s, POLICIES_USUAL, e))
+		return -1;
+	if (jobs_sort(&s->jobs))
+		return err_set(e, "out of memory");
+	if (limit)
+		jobs_cut(&s->jobs, limit);
+	progress_start(&progress, "replaying jobs", s->jobs.n * s->npolicies);
+	for (size_t i = 0; !rc && i < s->npolicies; i++)
+		rc = replay_run(s->cluster, &s->jobs, &s->policies[i], &watch, &s->results[i], e);
+	progress_end(&progress);
+	return rc;
 }
 
 /* --- results --- */
@@ -191,7 +198,7 @@ static double figure(const struct row *row, const struct replay_result *r)
 }
 
 /* The best printed value of a row; none where all are equal. */
-static bool is_best(const struct stage *s, const struct row *row, double mine)
+static bool is_best(const struct past *s, const struct row *row, double mine)
 {
 	double step = 0.5 / (row->decimals ? row->decimals > 1 ? row->decimals > 2 ? 1000 : 100 : 10 : 1);
 	bool differ = false;
@@ -206,7 +213,7 @@ static bool is_best(const struct stage *s, const struct row *row, double mine)
 	return differ;
 }
 
-static int print_table(const struct stage *s, struct err *e)
+int past_table(const struct past *s, struct err *e)
 {
 	struct table_column columns[TABLE_COLUMNS + 1] = { { "POLICY", TABLE_LEFT } };
 	struct table *t;
@@ -237,11 +244,13 @@ static int print_table(const struct stage *s, struct err *e)
 	if (s->jobs.unreadable)
 		printf("; %zu row%s with too few values (line breaks in comments?)", s->jobs.unreadable,
 		       PLURAL(s->jobs.unreadable));
+	if (s->jobs.elsewhere)
+		printf("; %zu left out, which ran on nodes without topology", s->jobs.elsewhere);
 	puts("\n");
 	return table_finish(t, e);
 }
 
-static int print_json(const struct stage *s, struct err *e)
+json_t *past_json(const struct past *s)
 {
 	json_t *policies = json_array();
 
@@ -255,30 +264,25 @@ static int print_json(const struct stage *s, struct err *e)
 		}
 		json_array_append_new(policies, p);
 	}
-	return cmd_print_new(json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "jobs", (json_int_t) s->jobs.n, "skipped",
-				       (json_int_t) s->jobs.skipped, "unreadable", (json_int_t) s->jobs.unreadable,
-				       "nodes", (json_int_t) s->cluster->n, "cores", (json_int_t) s->cluster->cores,
-				       "policies", policies), e);
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "jobs", (json_int_t) s->jobs.n, "skipped",
+			 (json_int_t) s->jobs.skipped, "unreadable", (json_int_t) s->jobs.unreadable, "elsewhere",
+			 (json_int_t) s->jobs.elsewhere, "nodes", (json_int_t) s->cluster->n, "cores",
+			 (json_int_t) s->cluster->cores, "policies", policies);
 }
 
 int cmd_replay(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = { .policies = POLICIES_USUAL };
-	struct progress progress;
-	const struct replay_watch watch = { .started = job_started, .user = &progress };
-	struct stage s = {0};
-	int rc = cmd_parse(c, &syntax, &a, argc, argv, e) || stage_read(&s, c, &a, e) ? -1 : 0;
+	struct snapshot *snapshot = NULL;
+	struct cluster *cluster = NULL;
+	struct past s = {0};
+	int rc = cmd_parse(c, &syntax, &a, argc, argv, e) || read_policies(&s, a.policies, e) ||
+		inputs_read(&s, c, &a, &snapshot, &cluster, e) || past_run(&s, a.limit, e) ? -1 : 0;
 
-	if (!rc) {
-		progress_start(&progress, "replaying jobs", s.jobs.n * s.npolicies);
-		for (size_t i = 0; !rc && i < s.npolicies; i++)
-			rc = replay_run(s.cluster, &s.jobs, &s.policies[i], &watch, &s.results[i], e);
-		progress_end(&progress);
-	}
 	if (!rc)
-		rc = c->json ? print_json(&s, e) : print_table(&s, e);
+		rc = c->json ? cmd_print_new(past_json(&s), e) : past_table(&s, e);
 	jobs_free(&s.jobs);
-	cluster_free(s.cluster);
-	snapshot_free(s.snapshot);
+	cluster_free(cluster);
+	snapshot_free(snapshot);
 	return rc;
 }

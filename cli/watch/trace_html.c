@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include "base/std.h"
+#include "cmd.h"
 #include "trace_tree.h"
 
 #include <jansson.h>
@@ -98,25 +99,11 @@ static int steps_read(struct html *p, struct err *e)
 
 /* --- the page --- */
 
-/* No text of the trace can end the script or begin a comment: '<' is in strings alone. */
-static void add_text(struct buf *out, const json_t *j)
-{
-	char *text = json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY);
-
-	for (const char *c = text; c && *c; c++)
-		if (*c == '<')
-			buf_puts(out, "\\u003c");
-		else
-			buf_add(out, c, 1);
-	out->failed |= !text;
-	free(text);
-}
-
 static void add_string(struct buf *out, const char *text)
 {
 	json_t *j = json_string(text);
 
-	add_text(out, j);
+	cmd_add_json(out, j);
 	json_decref(j);
 }
 

@@ -364,7 +364,6 @@ static int judge_node(struct audit *u, struct audit_alloc *a, size_t n, struct e
 	for (unsigned m = 0; m < k->shape->numas.count; m++) {
 		unsigned long long has = k->shape->domains[k->shape->numas.domains[m]].memory >> 20;
 
-		u->memory_known += has > 0;
 		u->promised += has && promised[m] > has;
 	}
 	u->shared += shared;
@@ -446,8 +445,12 @@ struct audit_sums audit_sum(const struct audit *u, int level)
 
 	for (size_t i = 0; i < u->s.njobs; i++) {
 		const struct audit_judged *v = &u->judged[i];
+		bool judged = v->done && v->need[level] && (level == AUDIT_SWITCH || !u->s.jobs[i].spread);
 
-		s.judged += v->done && v->need[level] && (level == AUDIT_SWITCH || !u->s.jobs[i].spread);
+		s.judged += judged;
+		if (judged)
+			s.over[v->had[level] - v->need[level] < AUDIT_OVER ? v->had[level] - v->need[level] :
+			       AUDIT_OVER - 1]++;
 		s.spanning += v->done && level < JUDGED_LEVELS && v->spanning[level];
 		if (!audit_is_split(u, i, level))
 			continue;

@@ -63,9 +63,9 @@ struct audit {
 	size_t nallocs;
 	struct audit_finding *findings, *faults;
 	size_t nfindings, nfaults;
-	unsigned running, audited, spread, elsewhere;	/* jobs */
+	unsigned running, audited, spread;	/* jobs */
 	unsigned hidden, shared;	/* nodes with CPUs of jobs not shown; whose cores are several jobs' */
-	unsigned promised, memory_known;	/* NUMA nodes */
+	unsigned promised;	/* NUMA nodes */
 	long long known_since;		/* of a job that began later, all that ended since are shown; 0: unknown */
 };
 
@@ -80,8 +80,10 @@ void audit_free(struct audit *u);
 bool audit_is_split(const struct audit *u, size_t job, int level);
 
 /* Numbers of jobs: at a level. */
+#define AUDIT_OVER 5
 struct audit_sums {
 	unsigned judged, split, forced, better, unknown, spanning;
+	unsigned over[AUDIT_OVER];	/* on so many domains more than needed, the last: or more */
 };
 
 struct audit_sums audit_sum(const struct audit *u, int level);

@@ -361,9 +361,12 @@ static int job_add(struct reader *r, struct jobs *jobs)
 	    read_time(r, r->is_swf ? RUN : END, &end) || read_size(r, job) || read_limit(r, job) ||
 	    read_memory(r, job) || read_gpus(r, job) || read_request(r, job))
 		return -1;
-	if (r->nodes && value_given(list) && hostlist_expand(list, node_check, r, r->err))
-		return err_within(r->err, "%s:%u", r->name, r->line);
-	if ((job->run = end - start) < 0) {	/* a clock that was set back */
+	if (r->nodes && value_given(list) && hostlist_expand(list, node_check, r, r->err)) {
+		if (!r->nodes->leave_out)
+			return err_within(r->err, "%s:%u", r->name, r->line);
+		jobs_cut(jobs, jobs->n - 1);
+		jobs->elsewhere++;
+	} else if ((job->run = end - start) < 0) {	/* a clock that was set back */
 		jobs_cut(jobs, jobs->n - 1);
 		jobs->skipped++;
 	}
@@ -417,8 +420,8 @@ int jobs_read(struct jobs *jobs, const char *text, size_t len, const char *name,
 		rc = err_set(e, "%s: no jobs in this file", name);
 	if (rc) {
 		jobs_cut(jobs, before.n);
-		jobs->skipped = before.skipped;
-		jobs->unreadable = before.unreadable;
+		before.list = jobs->list;
+		*jobs = before;
 	}
 	return rc;
 }

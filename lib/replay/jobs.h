@@ -27,6 +27,7 @@ struct jobs {
 	size_t n;
 	size_t skipped;		/* never ran, or still running */
 	size_t unreadable;	/* rows of sacct with too few values: a line break in a comment */
+	size_t elsewhere;	/* ran on a node that the cluster does not have, and were left out */
 };
 
 /* Whether the cluster has a node of this name. NULL in jobs_read: not checked. */
@@ -34,6 +35,7 @@ struct jobs_nodes {
 	bool (*known)(const void *user, const char *name);
 	const void *user;
 	unsigned cpus;		/* of its largest node */
+	bool leave_out;		/* jobs on other nodes; otherwise they are an error */
 };
 
 /*

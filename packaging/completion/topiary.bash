@@ -33,7 +33,7 @@ _topiary_jobs() {
 # The values of an option as words, "FILE" for files; nothing for what has no list.
 _topiary_values() {
 	case $1:$2 in
-	*:--config | *:--output | *:-o | *:--matrix | map:--arch | map:--distances | *:--against | map:--snapshot | map:--env | replay:--snapshot | observed:--file | audit:--snapshot | audit:--jobs | audit:--nodes | audit:--switches | audit:--topology | bench:--from | *:--formulas) echo FILE ;;
+	*:--config | *:--output | *:-o | *:--matrix | map:--arch | map:--distances | *:--against | map:--snapshot | map:--env | replay:--snapshot | observed:--file | audit:--snapshot | audit:--jobs | audit:--nodes | audit:--switches | audit:--topology | audit:--sacct | audit:--html | bench:--from | *:--formulas) echo FILE ;;
 	enable:--plugins | enable:--slurm-plugins | disable:--plugins | disable:--slurm-plugins) echo FILE ;;
 	nodes:--drift) echo cosmetic wiring slow capacity any ;;
 	*:--severity) echo cosmetic wiring slow capacity ;;

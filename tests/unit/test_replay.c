@@ -152,7 +152,7 @@ static bool cn_only(const void *user, const char *name)
 	return !strncmp(name, "cn", 2);
 }
 
-static const struct jobs_nodes cn_nodes = { cn_only, NULL, 16 };
+static const struct jobs_nodes cn_nodes = { .known = cn_only, .cpus = 16 };
 
 #define SACCT "JobID|Submit|Start|End|NNodes|NCPUS|State\n"
 #define S_TIMES "2026-11-20T10:00:00|2026-11-20T10:00:30|2026-11-20T11:00:30"
