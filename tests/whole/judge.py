@@ -85,11 +85,17 @@ class Hardware:
                     walk(child, mine, busid)
 
         walk(root, bits(root.get("cpuset")), None)
-        self.gpus = driver or dict(enumerate(near for _, near in sorted(cards)))
+        self.gpus = self.reported = driver or dict(enumerate(near for _, near in sorted(cards)))
         self.core_of = {pu: core for core, pus in enumerate(self.cores) for pu in pus}
         self.logical = {pu: i for i, pu in enumerate(self.pu_order)}
         self.found["numa"] = list(dict.fromkeys(node.pus for node in self.memory if node.pus))
         self.found["node"] = [bits(root.get("cpuset"))]
+
+    def slice(self, parents, cores):
+        """Slurm's GPUs are these of the driver's, or slices of them: near which cores is known only of Cores=."""
+        if len(parents) > len(self.gpus):
+            self.gpus = {nth: self.gpus[gpu] for nth, gpu in enumerate(parents) if cores[nth]}
+            self.reported = {}
 
     def domains(self, level):
         """The domains of a level as sets of cores; [] where the node does not have it."""
@@ -149,7 +155,7 @@ def conf_of(record):
     told = fields(record)
     threads = int(told["ThreadsPerCore"])
     spec = told.get("CPUSpecList", "")
-    gpus = re.findall(r"\bgpu(?::[a-z]\w*)?:(\d+)", told.get("Gres", ""))
+    gpus = re.findall(r"\bgpu(?::[\w.]*[a-z][\w.]*)?:(\d+)", told.get("Gres", ""))
     return Conf(threads, int(told["Sockets"]) * int(told["CoresPerSocket"]),
                 frozenset(cpu // threads for cpu in expand(spec)) if re.match(r"\d", spec) else frozenset(),
                 sum(map(int, gpus)), [], int(told["RealMemory"]))
@@ -173,7 +179,7 @@ class Record:
             for node in hosts(names):
                 self.cores[node] = frozenset(cpu // confs[node].threads for cpu in expand(cpus))
                 self.gpus[node] = frozenset().union(*map(numbers, re.findall(
-                    r"gpu(?::\w+)?:\d+\(IDX:([\d,-]+)\)", more)))
+                    r"gpu(?::[\w.]+)?:\d+\(IDX:([\d,-]+)\)", more)))
 
 
 @dataclass
@@ -184,6 +190,8 @@ class Case:
     confs: dict
     order: list                                     # the group's nodes as Slurm orders them
     loads: list = field(default_factory=list)       # records
+    preempted: list = field(default_factory=list)   # of the load, too, until this job started
+    forced: bool = False                            # jobs share cores (OverSubscribe=FORCE)
     records: list = field(default_factory=list)
     why: str = ""
     tasks: list = field(default_factory=list)       # what each saw
@@ -216,7 +224,7 @@ class Case:
 
 def judge(case):
     faults = []
-    for check in (fate, plain, allocation, gpus_of_job, why, step, report, memory, threads, network):
+    for check in (fate, preemption, plain, allocation, gpus_of_job, why, step, report, memory, threads, network):
         faults += check(case)
     return faults
 
@@ -310,6 +318,8 @@ def had(case):
     said = " ".join(case.said)
     part = re.search(r"error: (\d): --topo", said)
     request = Request([case.request.components[int(part[1]) if part else 0]])
+    if "jobs may share cores" in said:
+        return not case.forced
     ruled_out = re.search("cannot be met: (--[a-z-]+|the requested (?:sockets|distribution))", said)
     if ruled_out:
         by = {"the requested sockets": ("--ntasks-per-socket", "--sockets"), "the requested distribution": ("-m",)}
@@ -327,6 +337,19 @@ def had(case):
         case, request, cores, True) else None
 
 
+def preemption(case):
+    """No job is ended for one that has room beside it."""
+    request = case.request
+    if not case.preempted or len(request.components) > 1 or request.array or requires(request):
+        return
+    others = {node: case.used(node) | frozenset().union(*(load.cores.get(node, frozenset()) for load in case.preempted))
+              for node in case.order}
+    simple = ("-n", "-N", "-c", "-w", "--topo-fit", "--topo-level")
+    if all(word.startswith(simple) for word in request.options) and can_hold(
+            case, request, {node: case.free(node) - others[node] for node in case.order}, True):
+        yield Fault("job preempted in vain", str([load.line[:80] for load in case.preempted]), "there was room beside")
+
+
 def plain(case):
     """Nothing is said in the output of a job that asked for nothing."""
     told = [line for line in case.said if "topiary" in line]
@@ -337,7 +360,7 @@ def plain(case):
 def allocation(case):
     for part, record in enumerate(case.records):
         for node, cores in record.cores.items():
-            taken = cores & (case.used(node) | case.confs[node].reserved)
+            taken = cores & (frozenset() if case.forced else case.used(node) | case.confs[node].reserved)
             if taken:
                 yield Fault("cores given twice", f"{node}: {sorted(taken)}", "they are another job's or reserved")
         request = case.request
@@ -363,9 +386,9 @@ def allocation(case):
 def gpus_of_job(case):
     """Of all sets of free GPUs and free cores of its node, the job has one that is as near as any."""
     request = case.request
-    if len(case.records) != 1 or request.array or request.value("exclusive") is not None or request.value(
-            "topo-fit") in ("off", "spread", "require") or request.value("topo-level") or request.value(
-            "topo-request") or request.value("topo-mem") or any(word.startswith((
+    if len(case.records) != 1 or case.preempted or case.forced or request.array or request.value(
+            "exclusive") is not None or request.value("topo-fit") in ("off", "spread", "require") or any(
+            request.value(f"topo-{name}") for name in ("level", "request", "mem")) or any(word.startswith((
                 "--gres-flags", "--cpus-per-gpu", "--overcommit", "--spread-job", "--ntasks-per-socket",
                 "--sockets-per-node", "-m")) for word in request.options):
         return
@@ -374,7 +397,7 @@ def gpus_of_job(case):
         hardware, cores, free = case.hardware[node], record.cores[node], case.free(node)
         if not granted or len(record.cores) > 1 or hardware.near(granted) is None or case.differs(node):
             continue
-        kind = re.search(r"gpu:([a-z]\w*):", " ".join(request.options))
+        kind = re.search(r"gpu:([\w.]*[a-z][\w.]*):", " ".join(request.options))
         mine_of = {gpu for gpu in range(case.confs[node].gpus) if not kind or case.confs[node].types[gpu] == kind[1]}
         types = case.confs[node].types
         if granted - mine_of:
@@ -552,7 +575,7 @@ def why_gpus(case, record, request, told):
 
 def why_leaves(case, record, request, told):
     line = told.get("leaves", "")
-    if len(record.cores) != 1 or not line or request.array or request.value("exclusive") is not None:
+    if len(record.cores) != 1 or not line or case.preempted or request.array or request.value("exclusive") is not None:
         return
     (node, cores), = record.cores.items()
     hardware = case.hardware[node]
@@ -701,6 +724,11 @@ def shares(case, on, place, masks, allowed):
     how, _, level = place.partition(":")
     whole = n * each <= len(on.cores) and level not in ("core", "pu") and (
         place not in ("mem", "auto", "map") or case.confs[on.node].threads == 1)
+    # Slots within domains come first, of threads too.
+    domains = [domain & on.cores for domain in on.hardware.domains(level or "numa")] if how in (
+        "compact", "scatter") and (level or how == "scatter") and level not in ("core", "pu") else []
+    whole = whole and (not domains or sum(len(of) // each for of in domains) >= n or sum(
+        len(on.hardware.pus_of(of)) // each for of in domains) < n)
     size = [len(on.hardware.cores_of(mask)) if whole else len(mask) for mask in masks]
     if n * each > (len(on.cores) if case.confs[on.node].threads == 1 else len(allowed)):
         return
@@ -718,7 +746,7 @@ def shares(case, on, place, masks, allowed):
         yield Fault("allocation not used", where, f"the step has {sorted(allowed)}")
     if not level or level not in on.hardware.found or n * each > len(on.cores):
         return
-    domains = [domain & on.cores for domain in on.hardware.domains(level) if domain & on.cores]
+    domains = [domain for domain in domains if domain]
     room = [len(domain) // each for domain in domains]
     if how == "compact" and sum(room) >= n and any(
             not any(on.hardware.cores_of(mask) <= domain for domain in domains) for mask in masks):
@@ -740,7 +768,7 @@ def gpus_of_tasks(case, on, masks):
     granted = [gpus_of_task(task) for task in on.tasks]
     every = sorted({gpu for mine in granted for gpu in mine})
     n, each = len(masks), on.cpus or 1
-    if not every or on.hardware.near(every) is None or case.said or n * each > len(on.cores):
+    if not every or not set(every) <= set(on.hardware.reported) or case.said or n * each > len(on.cores):
         return
     cores = [on.hardware.cores_of(mask) for mask in masks]
     near = sum(bool(mine) and own <= on.hardware.near(mine) for own, mine in zip(cores, granted))
@@ -805,8 +833,8 @@ def report_line(case, line, task):
         yield "threads", task.get("OMP_NUM_THREADS", "none")
     for one in (line["gpu"] or "").split(","):
         number, blank, rest = one.partition(" ")
-        if number.isdigit() and int(number) in hardware.gpus and blank:
-            true = nearness(hardware, hardware.gpus[int(number)], cores)
+        if number.isdigit() and int(number) in hardware.reported and blank:
+            true = nearness(hardware, hardware.reported[int(number)], cores)
             if blank + rest != true:
                 yield "GPU", f"{number}{true}"
     for one in (line["nic"] or "").split(","):

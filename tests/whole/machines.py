@@ -11,11 +11,12 @@ MAX_CORES, MAX_PUS = 48, 128
 
 class Drawn(NamedTuple):
     """xml; words of the NodeName line, {} for what slurmd -C says; GPUs as core lists for gres.conf, None for no
-    Cores=; their types, "" without; and what it is, in words."""
+    Cores=; their types, "" without; of each the driver's GPU that it is, or is a slice of; and what it is, in words."""
     xml: str
     words: dict
     gpus: list
     types: list
+    parents: list
     what: str
 
 
@@ -286,14 +287,14 @@ class Maker:
                           "CoresPerSocket": n // self.packages if even else n, "ThreadsPerCore": 1}
             self.notes.append("ThreadsPerCore=1")
             return
-        how = rng.choices(["", "threads", "spec", "fewer"], [14, 4, 2, 1])[0]
+        how = rng.choices(["", "threads", "spec", "fewer"], [14, 4, 2, 2])[0]
         if how == "threads" and self.smt > 1:
             self.words = {"ThreadsPerCore": 1}
         elif how == "spec" and n > 3:
             self.words = ({"CoreSpecCount": rng.choice([1, 2])} if rng.random() < 0.5 else
                           {"CpuSpecList": rng.choice(["0", "1", f"0,{n - 1}"])})
-        elif how == "fewer" and self.packages == 1 and n > 3:
-            self.words = {"CoresPerSocket": n - 1}
+        elif how == "fewer" and n > 3 * self.packages:
+            self.words = {"CoresPerSocket": n // self.packages - 1}
         self.notes += [f"{name}={value}" for name, value in self.words.items()]
 
     def near(self, place):
@@ -308,13 +309,16 @@ class Maker:
             step()
         xml = self.text()
         told = rng.random() < 0.4 and not self.words
-        gpus = [self.near(place) if told else None for place in self.gpu_places]
-        count, a = len(gpus), rng.randrange(len(gpus) + 1)
-        types = ["a"] * a + ["b"] * (count - a) if rng.random() < 0.2 else [""] * count
+        count, a = len(self.gpu_places), rng.randrange(len(self.gpu_places) + 1)
+        types, parents = ["a"] * a + ["b"] * (count - a) if rng.random() < 0.2 else [""] * count, list(range(count))
+        if any(types) and rng.random() < 0.3:      # the last ones are cut into slices, as MIG cuts them
+            parents = [gpu for gpu in range(count) for _ in range(1 if types[gpu] == "a" else 3)]
+            types = [types[gpu].replace("b", "1g.5gb") for gpu in parents]
+        gpus = [self.near(self.gpu_places[gpu]) if told else None for gpu in parents]
         what = (f"{self.packages} packages x {self.per_package} NUMA nodes x {self.l3s} L3 x {self.in_l3} cores x "
                 f"{self.smt} threads, L2 of {self.in_l2}; " + "; ".join(self.notes) + ("; Cores=" if told else "") +
-                (f"; GPU types {''.join(types)}" if any(types) else ""))
-        return Drawn(xml, self.words, gpus, types, what)
+                (f"; GPU types {' '.join(types)}" if any(types) else ""))
+        return Drawn(xml, self.words, gpus, types, parents, what)
 
 
 def draw(rng):

@@ -78,7 +78,7 @@ def tasks_and_cpus(rng, cpus):
 def draw_gpus(rng, gpus, tasks):
     want = rng.randint(1, gpus)
     forms = [f"--gres=gpu:{want}", f"--gpus={want}", f"--gpus-per-node={want}",
-             f"--gres=gpu:{rng.choice('ab')}:{max(1, want // 2)}"]
+             f"--gres=gpu:{rng.choice(['a', 'b', '1g.5gb'])}:{max(1, want // 2)}"]
     if want >= tasks:
         forms += [f"--gpus-per-task={want // tasks}"] * 2
     words = [rng.choice(forms)]
@@ -179,8 +179,10 @@ def draw(rng, group, idle):
         request.srun = [w for w in request.srun if w[:2] not in ("-n", "-c")]
         if rng.random() < 0.5:
             request.srun.insert(0, "--het-group=0,1")
+        if rng.random() < 0.3:
+            request.components.append(["-n1", "-N1"])
     elif kind > 0.91:
-        request.array = 2
+        request.array = rng.choice([2, 2, 3, 5])
     elif 0.12 < kind < 0.2 and tasks > 1:
         request.matrix = tasks
         request.srun = [w for w in request.srun if w.startswith(("--topo-report", "--topo-mem", "--topo-omp",

@@ -42,12 +42,12 @@ LOAD = "#!/bin/sh\nscontrol -d -o show job $SLURM_JOB_ID >{folder}/record.$SLURM
 class Site(Cluster):
     """Nodes of drawn machines; what slurm.conf says of a node is slurmd's own line where that can describe it."""
 
-    def __init__(self, folder, drawn, groups, stock):
+    def __init__(self, folder, drawn, partitions, conf, stock):
         gres = "".join(f"NodeName={node} Name=gpu {f'Type={kind} ' if kind else ''}File={{folder}}/{node}gpu{i}"
                        f"{f' Cores={near[0]}-{near[-1]}' if near else ''}\n"
                        for node, one in drawn.items() for i, (near, kind) in enumerate(zip(one.gpus, one.types)))
-        conf = "GresTypes=gpu\nSlurmdParameters=config_overrides\nMinJobAge=2\n" + "".join(
-            f"PartitionName={name} Nodes={','.join(nodes)} State=UP\n" for name, nodes in groups.items())
+        conf += "GresTypes=gpu\nSlurmdParameters=config_overrides\nMinJobAge=2\n" + "".join(
+            f"PartitionName={name} Nodes={words} State=UP\n" for name, words in partitions.items())
         words = {node: " ".join([*(f"{name}={value}" for name, value in one.words.items()),
                                  *([f"Gres={self.gres(one.types)}"] if one.gpus else [])])
                  for node, one in drawn.items()}
@@ -107,6 +107,14 @@ class Round:
                 self.drawn[name] = (self.drawn[names[0]] if same and name != names[0] else
                                     machines.draw(random.Random(f"{seed}/{number}/{name}")))
             self.groups[f"g{group}"] = names
+        # In some rounds jobs of a group's second partition may be preempted; in some groups jobs share cores.
+        rng = random.Random(f"{seed}/{number}")
+        self.preempts = rng.random() < 0.4
+        self.forced = set() if self.preempts else {group for group in self.groups if rng.random() < 0.1}
+        self.partitions = {group: ",".join(names) + (" OverSubscribe=FORCE:2" if group in self.forced else "")
+                           + (" PriorityTier=10" if self.preempts else "") for group, names in self.groups.items()}
+        if self.preempts:
+            self.partitions |= {f"low{group}": ",".join(names) for group, names in self.groups.items()}
         self.clusters, self.lock, self.stopped = {}, threading.Lock(), threading.Event()
 
     def cluster(self, stock):
@@ -116,7 +124,8 @@ class Round:
         return self.clusters[stock]
 
     def start(self, stock):
-        site = Site(self.folder / ("stock" if stock else "ours"), self.drawn, self.groups, stock).__enter__()
+        site = Site(self.folder / ("stock" if stock else "ours"), self.drawn, self.partitions,
+                    "PreemptType=preempt/partition_prio\nPreemptMode=CANCEL\n" * self.preempts, stock).__enter__()
         site.watcher = threading.Thread(target=self.watch, args=(site,), daemon=True)
         site.watch()
         site.watcher.start()
@@ -125,6 +134,8 @@ class Round:
         site.confs = {node: conf._replace(types=self.drawn[node].types) for node, conf in site.confs.items()}
         if not stock:
             self.hardware = {node: judges.Hardware(site.topology_file(node).read_text()) for node in self.drawn}
+            for node, drawn in self.drawn.items():
+                self.hardware[node].slice(drawn.parents, drawn.gpus)
         return site
 
     def watch(self, site):
@@ -234,6 +245,8 @@ class Round:
         sizes = {name: (len(self.hardware[name].cores) - len(site.confs[name].reserved), site.confs[name].threads,
                         site.confs[name].gpus) for name in names}
         loads = requests.draw_loads(rng, sizes)
+        for words in loads if self.preempts else ():
+            words += [f"-plow{group}"] * (rng.random() < 0.6)
         for words in loads:
             cores, threads, gpus = sizes[words[0][2:]]
             sizes[words[0][2:]] = (max(1, cores - int(words[2][2:]) // threads), threads, gpus)
@@ -249,13 +262,24 @@ class Round:
                 continue
             fate, runs = self.run(site, folder / str(nth), group, request)
             stock = "" if fate == "ran" else self.as_stock(folder.name, group, loads, request, nth)
-            cases = [judges.Case(request, {node: self.hardware[node] for node in names}, site.confs, names, [*records],
-                                 fate=fate, stock=stock) for _ in runs]
+            gone = self.preempted(site, jobs)
+            cases = [judges.Case(request, {node: self.hardware[node] for node in names}, site.confs, names,
+                                 [record for job, record in zip(jobs, records) if job not in gone],
+                                 [record for job, record in zip(jobs, records) if job in gone],
+                                 group in self.forced, fate=fate, stock=stock) for _ in runs]
+            jobs, records = ([one for job, one in zip(jobs, of) if job not in gone] for of in (jobs, records))
             for case, files in zip(cases, runs):
                 fill(case, files)
             yield name, loads, cases
         self.cancel(site, jobs)
         shutil.rmtree(folder, ignore_errors=True)
+
+    def preempted(self, site, jobs):
+        """Those of the load that a case has ended."""
+        if not self.preempts:
+            return set()
+        told = site.command(["squeue", "-h", "-o", "%A %T"]).stdout.splitlines()
+        return set(jobs) - {line.split()[0] for line in told if line.endswith(" RUNNING")}
 
     def as_stock(self, name, group, loads, request, nth):
         site = self.cluster(True)

@@ -72,12 +72,18 @@ def waits(case):
     case.fate, case.stock = "waits", "ran"
 
 
+def ends_another(case):
+    case.request.options.remove("--gres=gpu:1")
+    case.preempted.append(Record("JobId=6   Nodes=n1 CPU_IDs=8-9 Mem=1 GRES=", case.confs))
+
+
 def asked_nothing(case):
     case.request, case.said = case.request.stock(), ["topiary: a line"]
 
 
 UNTRUE = {
-    "job waits": waits, "plain job's output": asked_nothing, "cores given twice": beside("6-7"),
+    "job waits": waits, "job preempted in vain": ends_another, "plain job's output": asked_nothing,
+    "cores given twice": beside("6-7"),
     "job's cores far from its GPUs": far_gpu, "why: GPUs": far_gpu, "why: leaves": beside("8-9"),
     "why: leaves, entirely free": beside("0-1"), "why: asked": said("prefer", "spread"),
     "why: number of tasks": said("2 tasks", "4 tasks"), "why: cores of a task": said("of 2 cores", "of 4 cores"),
