@@ -467,19 +467,14 @@ static bool shape_agrees(const struct shape *shape, const node_record_t *node)
 	return false;
 }
 
-static bool has_cores_of(const struct shape *shape, unsigned threads)
-{
-	for (unsigned c = 0; c < shape->cores; c++)
-		if (shape->threads[c] != threads)
-			return false;
-	return true;
-}
-
 const struct shape *node_shape_in(struct snapshot_view *v, const node_record_t *node)
 {
 	const struct shape *shape = node->name ? snapshot_view_shape(v, node->name) : NULL;
+	bool first = shape && node->tot_cores && shape->cores > node->tot_cores;
 
-	if (shape && shape->cores > node->tot_cores && node->tot_cores && has_cores_of(shape, node->threads))
+	for (unsigned c = 0; first && c < shape->cores; c++)
+		first = shape->threads[c] == node->threads;
+	if (first)
 		return snapshot_view_first_cores(v, shape, node->tot_cores);
 	return shape && shape_agrees(shape, node) ? shape : NULL;
 }

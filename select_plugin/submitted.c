@@ -56,15 +56,6 @@ static bool empty_node_has(const struct shape *shape, struct score_need need, st
 	return has;
 }
 
-/* The cores of a path on an empty node, 0 if the node does not have it. */
-static unsigned path_capacity(const struct shape *shape, const struct request_path *path)
-{
-	struct score_need need = { .cores = request_path_cores(path), .task_cores = 1, .fit = FIT_REQUIRE,
-				   .path = path };
-
-	return empty_node_has(shape, need, (struct numa_memory){0}) ? need.cores : 0;
-}
-
 /* Nodes of one shape give the same answer: a hash table of twice as many slots as shapes, for one submission. */
 struct answers {
 	struct answer {
@@ -74,18 +65,11 @@ struct answers {
 	size_t size, used;
 };
 
-static bool answers_begin(struct answers *all, const struct snapshot_view *v)
-{
-	size_t shapes;
-
-	snapshot_view_shapes(v, &shapes);
-	*all = (struct answers){ .size = 2 * shapes + 1 };
-	all->of = calloc(all->size, sizeof(*all->of));
-	return all->of;
-}
-
+/* The cores of the largest domain or, of a path on an empty node, its cores, 0 if the node does not have it. */
 static unsigned cores_of(const struct job_request *req, const struct shape *shape, struct answers *all)
 {
+	const struct request_path *path = &req->request.path;
+	struct score_need need = { .cores = request_path_cores(path), .task_cores = 1, .fit = FIT_REQUIRE, .path = path };
 	size_t at = (uintptr_t) shape / _Alignof(max_align_t) % all->size;
 	struct answer *a;
 
@@ -95,8 +79,8 @@ static unsigned cores_of(const struct job_request *req, const struct shape *shap
 	a = all->of[at].shape || all->used + 1 < all->size ? &all->of[at] : &all->last;
 	if (a->shape != shape) {
 		all->used += a != &all->last;
-		*a = (struct answer){ shape, req->request.path.steps ? path_capacity(shape, &req->request.path) :
-					     largest_domain(shape, req->request.level) };
+		*a = (struct answer){ shape, !path->steps ? largest_domain(shape, req->request.level) :
+					     empty_node_has(shape, need, (struct numa_memory){0}) ? need.cores : 0 };
 	}
 	return a->cores;
 }
@@ -181,9 +165,11 @@ static struct finding finding_search(const struct job_request *req, struct snaps
 				     const struct hostset *named)
 {
 	struct finding f = { .node = -1, .named = -1, .differs = -1 };
-	struct answers answers;
+	struct answers answers = {0};
 
-	if (!answers_begin(&answers, v))
+	snapshot_view_shapes(v, &answers.size);
+	answers.size = 2 * answers.size + 1;
+	if (!(answers.of = calloc(answers.size, sizeof(*answers.of))))
 		return f;
 	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1)) {
 		const node_record_t *node = node_record_table_ptr[i];
