@@ -226,15 +226,6 @@ static const struct score_cost *cost_of_sets(struct candidate_set *s, const stru
 	return best;
 }
 
-static void key_make(const struct shape *shape, const struct score_need *need, const struct device_groups *g,
-		     unsigned want, struct near_key *out)
-{
-	*out = (struct near_key){ .shape = shape, .cores = need->cores, .task_cores = need->task_cores,
-				  .task = need->task, .fit = need->fit, .level = need->level, .want = want,
-				  .groups = g->n };
-	memcpy(out->devices, g->devices, g->n * sizeof(*g->devices));
-}
-
 /* The memo that a node has or may have; NULL: none. *known: it has it. */
 static struct near_memo *memo_find(struct candidate_set *s, const struct near_key *key, const struct device_groups *g,
 				   bool *known)
@@ -273,7 +264,10 @@ static const struct score_cost *cost_near(struct candidate_set *s, const struct 
 	struct near_key key;
 
 	device_groups_read(s->devices.name, s->devices.type, want, candidate->node, shape, s->sets, &groups);
-	key_make(shape, need, &groups, want, &key);
+	key = (struct near_key){ .shape = shape, .cores = need->cores, .task_cores = need->task_cores,
+				 .task = need->task, .fit = need->fit, .level = need->level, .want = want,
+				 .groups = groups.n };
+	memcpy(key.devices, groups.devices, groups.n * sizeof(*groups.devices));
 	m = limited ? NULL : memo_find(s, &key, &groups, &seen);
 	if (seen) {
 		*known = m->sets;
@@ -449,19 +443,13 @@ static void prefer_memory(struct candidate_set *s, const struct shape *shape, st
 		*candidate = without;
 }
 
-static bool has_gpus(int node)
-{
-	const char *gres = node_record_table_ptr[node]->gres;
-
-	return gres && strstr(gres, "gpu");
-}
-
 /* Computes the cost of the candidate; false when the tasks do not fit. Cheap checks come first. */
 static bool candidate_weigh(struct candidate_set *s, struct candidate_node *candidate)
 {
 	const struct shape *shape;
 	struct score_need need;
 	int node = candidate->node;
+	const char *gres = node_record_table_ptr[node]->gres;
 	uint64_t memory = memory_on(s, node, candidate->tasks);
 	unsigned have;
 
@@ -474,7 +462,8 @@ static bool candidate_weigh(struct candidate_set *s, struct candidate_node *cand
 		return false;
 	candidate->need_cores = need.cores;
 	/* Parts of one job may have to be on different nodes: the next one may need what is larger. */
-	candidate->worth = chooser_worth(s->spare_gpus && !s->devices.name && !s->job->het_job_id && has_gpus(node),
+	candidate->worth = chooser_worth(s->spare_gpus && !s->devices.name && !s->job->het_job_id &&
+						 gres && strstr(gres, "gpu"),
 					 glue_cores(node), node_record_table_ptr[node]->real_memory);
 	candidate->free = need.fit == FIT_SPREAD ? 0 : have;
 	need_limit(s, node, memory, shape, &need);

@@ -143,14 +143,6 @@ static bool is_of_type(const gres_node_state_t *ns, uint32_t type, unsigned line
 	return !type || !ns->topo_type_id || line >= ns->topo_cnt || ns->topo_type_id[line] == type;
 }
 
-/* Free devices of a line of gres.conf. */
-static uint64_t left_of(const gres_node_state_t *ns, uint32_t type, unsigned line)
-{
-	uint64_t have = ns->topo_gres_cnt_avail[line], gone = ns->topo_gres_cnt_alloc[line];
-
-	return have <= gone || !is_of_type(ns, type, line) ? 0 : have - gone;
-}
-
 /* Adds devices near the cores in the set after the last group. Those near a seventeenth set are left out. */
 static void group_add(struct device_groups *g, uint64_t *cores, unsigned words, unsigned devices)
 {
@@ -171,13 +163,13 @@ static void groups_of_slurm(const gres_node_state_t *ns, uint32_t type, unsigned
 	unsigned words = core_set_words(ncores);
 
 	for (unsigned t = 0; t < ns->topo_cnt; t++) {
-		uint64_t left = left_of(ns, type, t);
+		uint64_t have = ns->topo_gres_cnt_avail[t], gone = ns->topo_gres_cnt_alloc[t];
 
-		if (!left)
+		if (have <= gone || !is_of_type(ns, type, t))
 			continue;
 		memset(cores + g->n * words, 0, words * sizeof(*cores));
 		add_cores(ns->topo_core_bitmap[t], ncores, cores + g->n * words);
-		group_add(g, cores, words, left);
+		group_add(g, cores, words, have - gone);
 	}
 }
 
@@ -244,23 +236,18 @@ static void groups_sort(struct device_groups *g, uint64_t *cores, unsigned words
 		}
 }
 
-static uint32_t type_granted(const gres_node_state_t *ns, unsigned want)
-{
-	int first = ns && ns->gres_bit_alloc ? bit_ffc(ns->gres_bit_alloc) : -1;
-	uint32_t type = first < 0 ? 0 : device_type(ns, first);
-	uint64_t have, gone;
-
-	devices_of_type(ns, type, &have, &gone);
-	return have >= gone + want ? type : 0;
-}
-
 void device_groups_read(const char *name, uint32_t type, unsigned want, int node, const struct shape *shape,
 			uint64_t *cores, struct device_groups *out)
 {
 	const gres_node_state_t *ns = device_state(node, name);
+	int first = ns && ns->gres_bit_alloc && !type && want ? bit_ffc(ns->gres_bit_alloc) : -1;
+	uint64_t have, gone;
 
 	*out = (struct device_groups){ .cores = cores };
-	type = type || !want ? type : type_granted(ns, want);
+	if (first >= 0) {
+		devices_of_type(ns, device_type(ns, first), &have, &gone);
+		type = have >= gone + want ? device_type(ns, first) : 0;
+	}
 	if (ns && tells_cores(ns))
 		groups_of_slurm(ns, type, shape->cores, cores, out);
 	else if (ns)

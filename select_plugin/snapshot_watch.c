@@ -62,34 +62,33 @@ static void view_free(struct snapshot_view *v)
 	free(v);
 }
 
-static int view_fill(struct snapshot_view *v, const char *path, struct err *e)
-{
-	if (directory_fill(&v->nodes, v->snapshot, e))
-		return err_within(e, "%s", path);
-	v->reported = calloc(v->nodes.names.count + 1, sizeof(*v->reported));
-	return v->reported ? 0 : err_set(e, "%s: out of memory", path);
-}
-
 static struct snapshot_view *view_read(const char *path, struct err *e)
 {
 	struct snapshot_view *v = calloc(1, sizeof(*v));
 	struct buf text = {0};
 
-	if (!v) {
-		err_set(e, "%s: out of memory", path);
-		return NULL;
-	}
+	if (!v)
+		goto memory;
 	v->refs = 1;
 	v->time = time(NULL);
 	if (file_read(path, SNAPSHOT_MAX_BYTES, &text, e) ||
-	    !(v->snapshot = snapshot_parse(text.data, text.len, path, e)) || view_fill(v, path, e)) {
-		view_free(v);
-		v = NULL;
-	} else {
-		hash_hex(text.data, text.len, v->sum);
+	    !(v->snapshot = snapshot_parse(text.data, text.len, path, e)))
+		goto error;
+	if (directory_fill(&v->nodes, v->snapshot, e)) {
+		err_within(e, "%s", path);
+		goto error;
 	}
+	if (!(v->reported = calloc(v->nodes.names.count + 1, sizeof(*v->reported))))
+		goto memory;
+	hash_hex(text.data, text.len, v->sum);
 	buf_free(&text);
 	return v;
+memory:
+	err_set(e, "%s: out of memory", path);
+error:
+	buf_free(&text);
+	view_free(v);
+	return NULL;
 }
 
 static void view_swap(struct snapshot_view *v)
@@ -105,19 +104,14 @@ static void view_swap(struct snapshot_view *v)
 
 /* --- reading --- */
 
-/* Errors quote bytes of a damaged file, and the log is read by people and terminals. */
-static void make_printable(char *s)
-{
-	for (; *s; s++)
-		if (*s < ' ' || *s > '~')
-			*s = '?';
-}
-
 static void log_trouble(struct err *e)
 {
 	char line[sizeof(e->text) + 64];
 
-	make_printable(e->text);
+	/* Errors quote bytes of a damaged file, and the log is read by people and terminals. */
+	for (char *s = e->text; *s; s++)
+		if (*s < ' ' || *s > '~')
+			*s = '?';
 	if (!strcmp(watch.said, e->text))
 		return;
 	strcpy(watch.said, e->text);
@@ -161,36 +155,27 @@ static struct stat file_now(void)
 	return stat(watch.path, &st) ? (struct stat){0} : st;
 }
 
-static bool same_time(struct timespec a, struct timespec b)
-{
-	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
-
 static bool same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
-	       same_time(a->st_mtim, b->st_mtim) && same_time(a->st_ctim, b->st_ctim);
-}
-
-/* A time in the future comes from another clock and cannot be used. */
-static bool at_rest(const struct stat *st)
-{
-	struct timespec now;
-	long long age;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	age = (now.tv_sec - st->st_ctim.tv_sec) * 1000000000ll + now.tv_nsec - st->st_ctim.tv_nsec;
-	return age < 0 || age >= REST_SECONDS * 1000000000ll;
+	       !memcmp(&a->st_mtim, &b->st_mtim, sizeof(a->st_mtim)) &&
+	       !memcmp(&a->st_ctim, &b->st_ctim, sizeof(a->st_ctim));
 }
 
 /* A bad file is read again at each check: memory or descriptors may have been short for a moment. */
 void snapshot_watch_check(void)
 {
 	struct stat before = file_now(), after;
-	bool rested = at_rest(&before), whole;
 	struct snapshot_view *v;
+	bool rested, whole;
+	struct timespec now;
+	long long age;
 	struct err e;
 
+	clock_gettime(CLOCK_REALTIME, &now);
+	age = (now.tv_sec - before.st_ctim.tv_sec) * 1000000000ll + now.tv_nsec - before.st_ctim.tv_nsec;
+	/* A time in the future comes from another clock and cannot be used. */
+	rested = age < 0 || age >= REST_SECONDS * 1000000000ll;
 	if (same_file(&before, &watch.seen))
 		return;
 	v = view_read(watch.path, &e);
@@ -227,26 +212,6 @@ static void *watch_thread(void *unused)
 	return unused;
 }
 
-static int thread_start(void)
-{
-	int rc;
-
-	pthread_cond_init(&watch.wake, NULL);
-	if ((rc = pthread_create(&watch.thread, NULL, watch_thread, NULL)))
-		pthread_cond_destroy(&watch.wake);
-	return rc;
-}
-
-static void thread_stop(void)
-{
-	pthread_mutex_lock(&watch.mutex);
-	watch.stop = true;
-	pthread_cond_signal(&watch.wake);
-	pthread_mutex_unlock(&watch.mutex);
-	pthread_join(watch.thread, NULL);
-	pthread_cond_destroy(&watch.wake);
-}
-
 int snapshot_watch_start(const char *path, unsigned poll, void (*say)(bool trouble, const char *line), struct err *e)
 {
 	int rc;
@@ -259,7 +224,9 @@ int snapshot_watch_start(const char *path, unsigned poll, void (*say)(bool troub
 	watch.seen = (struct stat){ .st_size = -1 };
 	*watch.said = '\0';
 	watch.restless = 0;
-	if (poll && (rc = thread_start())) {
+	pthread_cond_init(&watch.wake, NULL);
+	if (poll && (rc = pthread_create(&watch.thread, NULL, watch_thread, NULL))) {
+		pthread_cond_destroy(&watch.wake);
 		free(watch.path);
 		watch.path = NULL;
 		return err_set(e, "%s: no thread to watch it: %s", path, strerror(rc));
@@ -272,8 +239,14 @@ void snapshot_watch_stop(void)
 {
 	if (!watch.running)
 		return;
-	if (watch.poll)
-		thread_stop();
+	if (watch.poll) {
+		pthread_mutex_lock(&watch.mutex);
+		watch.stop = true;
+		pthread_cond_signal(&watch.wake);
+		pthread_mutex_unlock(&watch.mutex);
+		pthread_join(watch.thread, NULL);
+	}
+	pthread_cond_destroy(&watch.wake);
 	free(watch.path);
 	watch.path = NULL;
 	watch.running = false;

@@ -69,7 +69,8 @@ struct answers {
 static unsigned cores_of(const struct job_request *req, const struct shape *shape, struct answers *all)
 {
 	const struct request_path *path = &req->request.path;
-	struct score_need need = { .cores = request_path_cores(path), .task_cores = 1, .fit = FIT_REQUIRE, .path = path };
+	struct score_need need = { .cores = request_path_cores(path), .task_cores = 1, .fit = FIT_REQUIRE,
+				   .path = path };
 	size_t at = (uintptr_t) shape / _Alignof(max_align_t) % all->size;
 	struct answer *a;
 
