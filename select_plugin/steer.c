@@ -185,6 +185,7 @@ static bool offer_shares(struct attempt *a, struct candidate_set *s, const struc
 	struct call narrow = *a->call, *c = &narrow;
 	uint16_t *per_core = s->req->own_cores ? &c->job->details->mc_ptr->ntasks_per_core : NULL,
 		 was = per_core ? *per_core : 0, *per_node = &c->job->details->ntasks_per_node, given = *per_node;
+	uint32_t *min_cpus = &c->job->details->pn_min_cpus, min_given = *min_cpus;
 	bitstr_t *in = bit_alloc(bit_size(c->nodes)), *required = c->job->details->req_node_bitmap;
 	time_t start = c->job->start_time;
 	bool switches = c->job->best_switch, good = false;
@@ -206,10 +207,12 @@ static bool offer_shares(struct attempt *a, struct candidate_set *s, const struc
 			offer_without_cores(c->nodes, in, excluded);
 		c->job->bit_flags |= now_only;
 		*per_node = tasks ? tasks : given;
+		*min_cpus = MAX(min_given, tasks * s->req->cpus_per_task);
 		good = call_inner(c, in, a->preemptees, excluded) == SLURM_SUCCESS &&
 		       (a->later || !SELECT_IS_MODE_WILL_RUN(c->mode) || c->job->start_time <= time(NULL));
 		a->refused |= !good;
 		*per_node = given;
+		*min_cpus = min_given;
 		c->job->bit_flags &= ~now_only;
 		exclusion_free(excluded);
 	}
@@ -228,16 +231,17 @@ static bool offer_shares(struct attempt *a, struct candidate_set *s, const struc
 /*
  * From 25.05 on, Slurm gives a node at most as many tasks of a job with devices as it has devices near free cores,
  * which are few in one domain, unless the job states the tasks per node (_foreach_gres_filter_sock_core() of
- * topology/common). So even shares are tried as if it had.
+ * topology/common). So even shares are tried as if it had. Those of a path are never left to Slurm, which fills one
+ * node's threads after another: tasks that are left need fewer cores of the last.
  */
 static bool offer(struct attempt *a, struct candidate_set *s, const struct candidate_node *list, unsigned count,
 		  unsigned nodes)
 {
-	bool even = GLUE_GRES_NEAR && nodes && s->job->gres_list_req && !s->job->details->ntasks_per_node &&
-		    s->req->tasks % nodes == 0;
+	bool path = s->req->request.path.steps, even = ((GLUE_GRES_NEAR && s->job->gres_list_req) || path) && nodes &&
+		    !s->job->details->ntasks_per_node && s->req->tasks % nodes == 0;
 
 	return (even && offer_shares(a, s, list, count, nodes, s->req->tasks / nodes)) ||
-	       offer_shares(a, s, list, count, nodes, 0);
+	       (!(even && path) && offer_shares(a, s, list, count, nodes, 0));
 }
 
 /* For --contiguous: the most of these nodes in a row; otherwise all of them. */

@@ -216,10 +216,13 @@ static bool range_has(const struct task_range *r, const struct chooser_share *sh
 	return share->nodes && share->tasks >= r->least && share->tasks <= r->most;
 }
 
-/* Whether the tasks can be divided evenly over so many nodes, with the tasks of each just those of the path. */
+/*
+ * Whether the tasks can be divided evenly over so many nodes, with the tasks of each just those of the path. Slurm
+ * divides uneven shares by filling one node after another.
+ */
 static bool path_divides(const struct finding *f, uint32_t tasks, uint32_t nodes)
 {
-	uint32_t one = 0, other = 0, either = 0;
+	uint32_t one = 0, other = 0, either = 0, most = 0, least = 0;
 	struct chooser_share share[2];
 
 	if (!shares_divide(share, tasks, nodes))
@@ -228,7 +231,11 @@ static bool path_divides(const struct finding *f, uint32_t tasks, uint32_t nodes
 		one += range_has(r, &share[0]) ? r->nodes : 0;
 		other += range_has(r, &share[1]) ? r->nodes : 0;
 		either += range_has(r, &share[0]) || range_has(r, &share[1]) ? r->nodes : 0;
+		most = MAX(most, r->most);
+		least = MAX(least, r->least);
 	}
+	if (share[1].nodes && least > 1 && (uint64_t) (nodes - 1) * most + least > tasks)
+		return false;
 	return one >= share[0].nodes && other >= share[1].nodes && either >= nodes;
 }
 

@@ -119,6 +119,16 @@ def test_required_placement_where_slurm_has_fewer_cores(cluster, tasks, cores):
     assert {cpu % 16 for task in told for cpu in expand(task["cpus_os"])} == set(cores) and not said
 
 
+@pytest.mark.parametrize("tasks, kept", [(6, True), (7, True), (5, False)])
+def test_path_whose_cores_have_a_thread_to_spare(cluster, tasks, kept):
+    """Slurm by itself fills the first node: four tasks there, and two, which need one core, on the other."""
+    done = cluster.command(["salloc", "-Q", "-wcn3,cn6", "-N2", f"-n{tasks}", "--topo-request=/package=1/core=2", "sh",
+                            "-c", "scontrol -d -o show job $SLURM_JOB_ID"], user="nobody", check=kept)
+    # Nodes with the same cores are in one group of the record.
+    found = {len({cpu // 2 for cpu in expand(cpus)}) for cpus in re.findall(r"CPU_IDs=(\S+)", done.stdout)}
+    assert found == {2} if kept else "cannot be divided evenly" in done.stderr, done
+
+
 def test_required_placement_where_slurm_has_threads_as_cores_is_refused(cluster):
     """Which CPUs such a core has is not known."""
     done = cluster.batch("true", "-w", "cn7", "-n2", "--topo-fit=require", check=False)
