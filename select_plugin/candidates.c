@@ -673,14 +673,6 @@ static unsigned limits_none_of(const struct shape *shape, const uint64_t *cores,
 	return covered == core_set_count(cores, core_set_words(shape->cores)) ? n : 0;
 }
 
-static bool in_common(const uint64_t *a, const uint64_t *b, unsigned words)
-{
-	for (unsigned w = 0; w < words; w++)
-		if (a[w] & b[w])
-			return true;
-	return false;
-}
-
 /*
  * Cores that cost the same, but are not near free GPUs, or near fewer of them; else these. The cost of a choice within
  * limits is exact, too, so that equal costs mean equally good cores.
@@ -706,6 +698,7 @@ static const uint64_t *cores_sparing_gpus(struct candidate_set *s, const struct 
 	for (uint64_t *near = s->sets + DEVICE_SHARES_MAX * words;;) {
 		const struct score_cost *cost;
 		unsigned fewest = UINT_MAX;
+		bool in_common = false;
 		struct node_fit *fit;
 
 		memset(near, 0, words * sizeof(*near));
@@ -716,7 +709,9 @@ static const uint64_t *cores_sparing_gpus(struct candidate_set *s, const struct 
 				near[w] |= free_gpus.cores[i * words + w];
 			fewest = gpus > least ? MIN(fewest, gpus) : fewest;
 		}
-		if (fewest == UINT_MAX || !in_common(near, cores, words))
+		for (unsigned w = 0; w < words; w++)
+			in_common |= near[w] & cores[w];
+		if (fewest == UINT_MAX || !in_common)
 			break;
 		need.limits = s->limits;
 		need.nlimits = limits_none_of(shape, near, s->limits, s->limits_max);

@@ -61,14 +61,6 @@ static uint32_t fewest_nodes(const bitstr_t *nodes, const char *name, uint32_t t
 	return most ? (devices + most - 1) / most : 1;
 }
 
-/* As Slurm has it (gres_select_util_job_mem_max()): --mem and --mem-per-cpu come before --mem-per-gpu. */
-static uint64_t memory_each(const job_record_t *job, const struct job_request *req, const gres_job_state_t *g)
-{
-	uint64_t each = g->mem_per_gres ? g->mem_per_gres : g->def_mem_per_gres;
-
-	return !req->counts_memory || job->bit_flags & JOB_MEM_SET || each == NO_VAL64 ? 0 : each;
-}
-
 /* GPUs come before other devices. --gres-per-socket is left to Slurm, which has its own notion of a socket. */
 void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct job_request *req,
 			  struct device_need *out)
@@ -83,13 +75,17 @@ void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct
 	while ((s = list_next(it))) {
 		const gres_job_state_t *g = s->gres_data;
 		bool single;
-		uint64_t cpus = g->cpus_per_gres ? g->cpus_per_gres : g->def_cpus_per_gres;
+		uint64_t cpus = g->cpus_per_gres ? g->cpus_per_gres : g->def_cpus_per_gres,
+			 memory = g->mem_per_gres ? g->mem_per_gres : g->def_mem_per_gres;
 
 		if (g->gres_per_socket || !(g->gres_per_node || g->gres_per_task || g->gres_per_job) ||
 		    (out->name && strcasecmp(s->gres_name, "gpu")))
 			continue;
+		/* As in gres_select_util_job_mem_max(): --mem and --mem-per-cpu come before --mem-per-gpu. */
+		if (!req->counts_memory || job->bit_flags & JOB_MEM_SET || memory == NO_VAL64)
+			memory = 0;
 		*out = (struct device_need){ .name = s->gres_name, .type = g->type_id, .per_task = g->gres_per_task,
-					   .each = memory_each(job, req, g), .total = g->gres_per_job,
+					   .each = memory, .total = g->gres_per_job,
 					   .on_each_node = g->gres_per_node };
 		if (g->gres_per_job)
 			req->max_nodes = MAX(req->min_nodes, MIN(req->max_nodes, g->gres_per_job));
