@@ -627,6 +627,20 @@ uint32_t candidates_range_on(struct candidate_set *s, int node, uint32_t *least)
 	return few;
 }
 
+uint32_t candidates_holds_on(struct candidate_set *s, int node, uint32_t most, uint64_t *holds,
+			     struct candidate_node *one)
+{
+	uint32_t room = node_shape(node) ? tasks_on(s, read_free(s, node), node) : 0, tasks = 1;
+
+	most = MIN(most, s->req->node_tasks ? MIN(room, s->req->node_tasks) : room);
+	for (; tasks <= most; tasks++)
+		/* Slurm uses no core of a node with room for fewer tasks than node_room. */
+		if (candidates_find_on(s, tasks, node, one) &&
+		    job_request_capacity(s->req, one->need_cores, node) >= s->req->node_room)
+			core_set_add(holds, tasks);
+	return tasks - 1;
+}
+
 int candidates_unknown(const struct candidate_set *s)
 {
 	struct score_need need;

@@ -27,6 +27,9 @@ struct budget {
 #define BUDGET_LEAST 128
 #define BUDGET_SCORES(candidates) (512 + (candidates) / 16)
 
+/* Numbers of tasks that one attempt may try on nodes, where tasks are divided unevenly. */
+#define BUDGET_DIVISION(candidates) (1024 + (candidates))
+
 static inline struct budget budget_new(unsigned candidates)
 {
 	return (struct budget){ .offers = (uint64_t) candidates * 5 / 4 + BUDGET_LEAST, .attempt = candidates / 16 };
@@ -133,6 +136,13 @@ bool candidates_find_on(struct candidate_set *s, uint32_t tasks, int node, struc
  */
 uint32_t candidates_range_on(struct candidate_set *s, int node, uint32_t *least);
 uint32_t candidates_capacity(const struct candidate_set *s);
+
+/*
+ * The numbers of tasks up to `most` that a node has a candidate for (struct chooser). Not each below the most where
+ * memory must be near: that of one core is in one NUMA node, that of eight in up to eight.
+ */
+uint32_t candidates_holds_on(struct candidate_set *s, int node, uint32_t most, uint64_t *holds,
+			     struct candidate_node *one);
 
 /* The first large enough node that has no usable shape in the snapshot, and so no candidate; -1: none. */
 int candidates_unknown(const struct candidate_set *s);

@@ -349,7 +349,7 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 			first->tasks * need.task_cores == v.cores_per_node &&
 			(worst->tasks == 1 || need.task.cpus % need.task.core_cpus == 0);
 	if (!p->given && !s->taken && v.candidates)
-		v.room = room;
+		v.room = p->choice.uneven ? p->choice.uneven : room;
 	if (own && other && own->weight == other->weight)
 		runner_up_set(&v, own, other, as_planned && own->node < other->node);
 	comment_set(job, &v);

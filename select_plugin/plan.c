@@ -111,6 +111,14 @@ static uint32_t nodes_capacity(void *user)
 	return candidates_capacity(user);
 }
 
+static uint32_t holds_on(void *user, int node, uint32_t most, uint64_t *holds, struct candidate_node *one)
+{
+	struct candidate_set *s = user;
+
+	return bit_test((bitstr_t *) s->nodes, node) && node_record_table_ptr[node] ?
+		       candidates_holds_on(s, node, most, holds, one) : 0;
+}
+
 /* Of the last plan, empty: its size is that of the cluster. */
 static struct choice kept;
 static int kept_nodes;
@@ -141,13 +149,16 @@ bool plan_make(struct plan *p, struct candidate_set *s)
 		.tasks = a->tasks, .min_nodes = a->min_nodes, .max_nodes = a->max_nodes, .first = a->first,
 		.last = a->last, .any_nodes = a->any_nodes, .fixed_cores = a->request.path.steps, .share = a->share,
 		.nodes = node_record_count, .list = s->list, .user = s, .find = nodes_find, .range = range_on,
-		.capacity = nodes_capacity,
+		.capacity = nodes_capacity, .holds = a->request.memory == FIT_REQUIRE ? holds_on : NULL,
+		.tries = BUDGET_DIVISION(s->candidates),
+		.required = s->job->details->req_node_bitmap ? bit_set_count(s->job->details->req_node_bitmap) : 0,
 	};
 	bool good;
 
 	*p = (struct plan){0};
 	good = !choice_begin(&p->choice) && chooser_run(&c, &p->choice);
 	s->count = c.count;
+	candidates_cache.refused |= c.cut;
 	return good;
 }
 

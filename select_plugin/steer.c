@@ -276,7 +276,8 @@ static bool offer_plan(struct attempt *a, struct candidate_set *s, const struct 
 
 static bool is_uneven(const struct attempt *a, const struct candidate_set *s)
 {
-	return s->req->share[1].nodes && s->nodes == a->call->nodes && plan_slurm_picks_nodes(s);
+	return s->req->share[1].nodes && !a->plan.choice.uneven && s->nodes == a->call->nodes &&
+	       plan_slurm_picks_nodes(s);
 }
 
 /*
@@ -322,7 +323,8 @@ static bool either_share(struct attempt *a, struct candidate_set *s)
 
 static bool has_even_shares(const struct attempt *a, const struct candidate_set *s)
 {
-	return a->plan.choice.count && !s->req->share[1].nodes && a->plan.choice.count == s->req->share[0].nodes;
+	return a->plan.choice.count && !a->plan.choice.uneven && !s->req->share[1].nodes &&
+	       a->plan.choice.count == s->req->share[0].nodes;
 }
 
 /* In a network those of one leaf. */
@@ -422,7 +424,7 @@ static bool attempts_make(struct attempt *a, struct candidate_set *s, bool plann
 			return false;
 		good = plan_make(&a->plan, s);
 		if (!s->taken)
-			s->room = s->count;
+			s->room = a->plan.choice.uneven ? a->plan.choice.uneven : s->count;
 		if (!good) {
 			plan_end(&a->plan);
 			return false;

@@ -364,47 +364,187 @@ static void default_memory(const job_desc_msg_t *job, struct job_request *req)
 	req->memory = memory & ~MEM_PER_CPU;
 }
 
-/* Memory that must be near, for as many tasks as at least one node gets; of a number of nodes, the larger share. */
-static int memory_check(const struct job_request *req, struct snapshot_view *v, const bitstr_t *nodes, struct err *e)
+/* What the empty nodes of one shape and memory hold. */
+struct memory_kind {
+	const struct shape *shape;
+	struct numa_memory memory;
+	int first;			/* of them */
+	unsigned nodes, threads;
+	uint64_t *holds;		/* a set: the numbers of tasks */
+};
+
+#define MEMORY_KINDS 64
+#define MEMORY_TRIES 512		/* sets of cores that are chosen for one submission */
+#define MEMORY_TASKS 65535
+
+/* Returns the number of kinds, kind_of[] has that of each node; 0: a shape is not known, or there are too many. */
+static unsigned memory_kinds_read(const bitstr_t *nodes, struct snapshot_view *v, struct memory_kind *kinds,
+				  short *kind_of)
 {
-	uint32_t most = MAX(MIN(req->max_nodes, bit_set_count((bitstr_t *) nodes)), 1),
-		 tasks = (MAX(req->tasks, 1) - 1) / most + 1,
-		 wanted = req->min_nodes == req->max_nodes && req->share[0].tasks == tasks ? req->share[0].nodes : 1,
-		 found = 0;
-	enum level level = req->request.level == LEVEL_NODE ? LEVEL_L3 : req->request.level;
-	struct numa_memory memory = { .wanted = job_request_memory(req, tasks) };
-	const struct shape *last = NULL;
-	struct score_need need = {0};
-	bool has = false;
-	char holds[64] = "";
+	unsigned n = 0, k;
 
 	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1)) {
 		const node_record_t *node = node_record_table_ptr[i];
 		const struct shape *shape = node ? node_shape_in(v, node) : NULL;
+		uint64_t memory;
 
-		if (!node)
-			continue;
-		if (!shape || shape != last || memory.capacity != node->real_memory) {
-			last = shape;
-			memory.capacity = node->real_memory;
-			job_request_need(req, tasks, i, &need);
-			has = !shape || empty_node_has(shape, need, memory);
-		}
-		if ((found += has) >= wanted)
+		if (!shape)
 			return 0;
+		memory = node->real_memory > node->mem_spec_limit ? node->real_memory - node->mem_spec_limit : 0;
+		for (k = 0; k < n; k++)
+			if (kinds[k].shape == shape && kinds[k].memory.capacity == memory &&
+			    kinds[k].threads == node->tpc)
+				break;
+		if (k == MEMORY_KINDS)
+			return 0;
+		if (k == n)
+			kinds[n++] = (struct memory_kind){ .shape = shape, .memory.capacity = memory, .first = i,
+							   .threads = node->tpc };
+		kinds[k].nodes++;
+		kind_of[i] = k;
 	}
-	if (!last)
-		return 0;
-	if (memory.wanted)
-		snprintf(holds, sizeof(holds), " whose NUMA nodes hold %llu MB", (unsigned long long) memory.wanted);
-	if (found)
-		return err_set(e, "--topo-mem=require: the job needs %u nodes where %u task%s %llu MB near %s cores,"
-			       " but only %u %s", wanted, tasks, tasks == 1 ? " has" : "s have",
-			       (unsigned long long) memory.wanted, tasks == 1 ? "its" : "their", found,
-			       found == 1 ? "is one" : "are");
-	return err_set(e, "--topo-mem=require: no node that the job may get has %u core%s%s%s%s", need.cores,
-		       PLURAL(need.cores), req->request.fit == FIT_SPREAD ? ", those of each task in one " : "",
-		       req->request.fit == FIT_SPREAD ? level_noun(level, 1) : "", holds);
+	return n;
+}
+
+static bool memory_holds(const struct job_request *req, const struct memory_kind *kind, uint32_t tasks)
+{
+	struct numa_memory memory = kind->memory;
+	struct score_need need;
+
+	job_request_need(req, tasks, kind->first, &need);
+	memory.wanted = job_request_memory(req, tasks);
+	return memory.wanted <= memory.capacity && need.cores <= kind->shape->cores &&
+	       job_request_capacity(req, need.cores, kind->first) >= req->node_room &&
+	       empty_node_has(kind->shape, need, memory);
+}
+
+/* Whether they hold even shares on the fewest nodes that the job may have, as they do most jobs. */
+static bool memory_evenly(const struct job_request *req, const struct memory_kind *kinds, unsigned n, bool named)
+{
+	const struct chooser_share *share = req->share;
+	unsigned nodes = 0;
+
+	for (unsigned k = 0; k < n; k++) {
+		bool holds = memory_holds(req, &kinds[k], share[0].tasks) &&
+			     (!share[1].nodes || memory_holds(req, &kinds[k], share[1].tasks));
+
+		if (!holds && named)
+			return false;
+		nodes += holds ? kinds[k].nodes : 0;
+	}
+	return nodes >= req->min_nodes;
+}
+
+/* As struct chooser_division has it: 0, or 1 with no division, or -1: unknown. Sets what each kind holds. */
+static int memory_divide(const struct job_request *req, const bitstr_t *nodes, const struct hostset *named,
+			 struct memory_kind *kinds, unsigned n, const short *kind_of)
+{
+	struct chooser_division d = { .tasks = MAX(req->tasks, 1), .min_nodes = req->min_nodes,
+				      .max_nodes = req->max_nodes };
+	uint32_t most = req->node_tasks ? MIN(d.tasks, req->node_tasks) : d.tasks, left = MEMORY_TRIES;
+	int rc = d.tasks > MEMORY_TASKS ? -1 : 0;
+
+	for (unsigned k = 0; rc == 0 && k < n; k++) {
+		uint32_t room = MIN(most, job_request_capacity(req, kinds[k].shape->cores, kinds[k].first));
+
+		kinds[k].holds = calloc(core_set_words(d.tasks + 1), sizeof(*kinds[k].holds));
+		if (!kinds[k].holds || room > left)
+			rc = -1;
+		for (uint32_t t = 1; rc == 0 && t <= room; t++)
+			if (memory_holds(req, &kinds[k], t))
+				core_set_add(kinds[k].holds, t);
+		left -= MIN(left, room);
+	}
+	for (int i = glue_next(nodes, 0); rc == 0 && i >= 0; i = glue_next(nodes, i + 1))
+		if (chooser_division_add(&d, kinds[kind_of[i]].holds, 0,
+				 named && hostset_has(named, node_record_table_ptr[i]->name)) < 0)
+			rc = -1;
+	rc = rc ? rc : chooser_division_find(&d);
+	chooser_division_free(&d);
+	return rc;
+}
+
+/* "n1 and 2 others hold 1-3,6, n4 holds none" */
+static void holds_print(const struct memory_kind *kinds, unsigned n, uint32_t most, struct buf *out)
+{
+	for (unsigned k = 0; k < n && k < 4; k++) {
+		bool any = false;
+
+		buf_printf(out, "%s%s", k ? ", " : "", node_record_table_ptr[kinds[k].first]->name);
+		if (kinds[k].nodes > 1)
+			buf_printf(out, " and %u other%s", kinds[k].nodes - 1, PLURAL(kinds[k].nodes - 1));
+		buf_puts(out, kinds[k].nodes > 1 ? " hold " : " holds ");
+		for (uint32_t t = 1, last; t <= most; t = last + 1) {
+			last = t;
+			if (!core_set_has(kinds[k].holds, t))
+				continue;
+			while (last < most && core_set_has(kinds[k].holds, last + 1))
+				last++;
+			buf_printf(out, last > t ? "%s%u-%u" : "%s%u", any ? "," : "", t, last);
+			any = true;
+		}
+		buf_puts(out, any ? "" : "none");
+	}
+	buf_puts(out, n > 4 ? ", and others" : "");
+}
+
+static int memory_refuse(const struct job_request *req, const bitstr_t *nodes, const struct memory_kind *kinds,
+			 unsigned n, struct err *e)
+{
+	bool one = req->max_nodes == 1 || req->tasks < 2, each = req->memory_per_cpu && !one;
+	uint64_t memory = each ? req->memory : job_request_memory(req, MAX(req->tasks, 1));
+	uint32_t count = bit_set_count((bitstr_t *) nodes);
+	enum level level = req->request.level;
+	struct score_need need;
+	struct buf text = {0};
+	char path[128];
+
+	job_request_need(req, MAX(req->tasks, 1), kinds->first, &need);
+	if (one)
+		buf_printf(&text, "no node that the job may get has %u core%s", need.cores, PLURAL(need.cores));
+	else if (req->min_nodes == req->max_nodes)
+		buf_printf(&text, "the job's %u tasks cannot be divided among %u nodes that each have cores",
+			   req->tasks, req->min_nodes);
+	else if (req->max_nodes < count)
+		buf_printf(&text, "the job's %u tasks cannot be divided among %u to %u nodes that each have cores",
+			   req->tasks, req->min_nodes, req->max_nodes);
+	else
+		buf_printf(&text, "the job's %u tasks cannot be divided among nodes that each have cores", req->tasks);
+	if (request_path_text(&req->request.path, path, sizeof(path)))
+		buf_printf(&text, " at %s", path);
+	else if (req->request.fit == FIT_REQUIRE && level != LEVEL_NODE)
+		buf_printf(&text, " in one %s", level_noun(level, 1));
+	else if (req->request.fit == FIT_SPREAD)
+		buf_printf(&text, ", those of each task in one %s,", level_noun(level == LEVEL_NODE ? LEVEL_L3 : level,
+										 1));
+	if (memory)
+		buf_printf(&text, " whose NUMA nodes hold %llu MB%s", (unsigned long long) memory,
+			   each ? " for each CPU" : "");
+	if (!one)
+		buf_puts(&text, ": ");
+	if (!one)
+		holds_print(kinds, n, req->tasks, &text);
+	err_set(e, "--topo-mem=require: %s", text.failed ? "no nodes hold the job's memory so" : text.data);
+	buf_free(&text);
+	return -1;
+}
+
+/* Memory that must be near, on empty nodes, in whatever way the tasks are divided. */
+static int memory_check(const struct job_request *req, struct snapshot_view *v, const bitstr_t *nodes,
+			const struct hostset *named, struct err *e)
+{
+	short *kind_of = calloc(node_record_count + 1, sizeof(*kind_of));
+	struct memory_kind kinds[MEMORY_KINDS];
+	unsigned n = kind_of ? memory_kinds_read(nodes, v, kinds, kind_of) : 0;
+	int rc = 0;
+
+	if (n && !memory_evenly(req, kinds, n, named) &&
+	    memory_divide(req, nodes, named, kinds, n, kind_of) > 0)
+		rc = memory_refuse(req, nodes, kinds, n, e);
+	for (unsigned k = 0; k < n; k++)
+		free(kinds[k].holds);
+	free(kind_of);
+	return rc;
 }
 
 int submitted_ignored(const job_desc_msg_t *job, const char *why, struct err *e)
@@ -465,7 +605,7 @@ static int placement_check(const job_desc_msg_t *job, const struct request *site
 	else if (req.request.fit == FIT_REQUIRE && f.known && !may_hold(&req, &f))
 		rc = refusal_write(&req, &f, e);
 	else
-		rc = near ? memory_check(&req, v, nodes, e) : 0;
+		rc = near ? memory_check(&req, v, nodes, named, e) : 0;
 	hostset_free(named);
 	FREE_NULL_BITMAP(nodes);
 	return rc;

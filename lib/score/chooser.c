@@ -2,6 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "score/chooser.h"
 
+#include "base/array.h"
+
 /* Each examines all nodes. The counts can only be wrong for paths, on nodes with different threads per core. */
 #define TRIES 4
 
@@ -238,17 +240,19 @@ void choice_add(struct choice *out, const struct candidate_node *c)
 
 void choice_clear(struct choice *out)
 {
+	out->uneven = 0;
 	while (out->count)
 		out->chosen[out->list[--out->count].node] = false;
 }
 
 /* --- numbers of nodes --- */
 
-static bool share_take(struct chooser *c, struct choice *out, const struct chooser_share *share)
+/* but: by node, those that are no choice; NULL: those that are chosen already. */
+static bool share_take(struct chooser *c, struct choice *out, const struct chooser_share *share, const bool *but)
 {
 	if (!share->nodes)
 		return true;
-	c->count = c->find(c->user, share->tasks, out->chosen);
+	c->count = c->find(c->user, share->tasks, but ? but : out->chosen);
 	if (c->count < share->nodes)
 		return false;
 	candidate_nodes_sort(c->list, c->count, share->nodes);
@@ -257,12 +261,21 @@ static bool share_take(struct chooser *c, struct choice *out, const struct choos
 	return true;
 }
 
+static bool has_required(const struct chooser *c, const struct choice *out)
+{
+	uint32_t n = 0;
+
+	for (unsigned i = 0; i < out->count; i++)
+		n += out->list[i].required;
+	return n >= c->required;
+}
+
 static bool by_shares(struct chooser *c, struct choice *out, uint32_t nodes)
 {
 	choice_clear(out);
 	c->count = 0;
-	return shares_divide(c->share, c->tasks, nodes) && nodes <= c->nodes && share_take(c, out, &c->share[0]) &&
-	       share_take(c, out, &c->share[1]);
+	return shares_divide(c->share, c->tasks, nodes) && nodes <= c->nodes &&
+	       share_take(c, out, &c->share[0], NULL) && share_take(c, out, &c->share[1], NULL) && has_required(c, out);
 }
 
 /* How many nodes can take a number of tasks, for up to `most` tasks; nodes[0]: any number. */
@@ -331,10 +344,250 @@ static bool by_fewest(struct chooser *c, struct choice *out)
 		return false;
 	for (unsigned i = 0; i + 1 < n; i++)
 		choice_add(out, &c->list[i]);
-	return share_take(c, out, &(struct chooser_share){ 1, c->tasks - (held - c->list[n - 1].tasks) });
+	return share_take(c, out, &(struct chooser_share){ 1, c->tasks - (held - c->list[n - 1].tasks) }, NULL) &&
+	       has_required(c, out);
+}
+
+/* --- uneven divisions --- */
+
+int chooser_division_add(struct chooser_division *d, const uint64_t *holds, uint64_t weight, bool required)
+{
+	size_t bytes = core_set_words(d->tasks + 1) * sizeof(*holds);
+	struct chooser_kind *kind;
+
+	for (size_t i = 0; i < d->nkinds && !required; i++)
+		if (!d->kinds[i].required && d->kinds[i].weight == weight && !memcmp(d->kinds[i].holds, holds, bytes)) {
+			d->kinds[i].nodes++;
+			return i;
+		}
+	if (!(kind = array_add(d->kinds, d->nkinds)))
+		return -1;
+	*kind = (struct chooser_kind){ .holds = malloc(bytes), .weight = weight, .nodes = 1, .required = required };
+	if (!kind->holds) {
+		d->nkinds--;
+		return -1;
+	}
+	memcpy(kind->holds, holds, bytes);
+	return d->nkinds - 1;
+}
+
+void chooser_division_free(struct chooser_division *d)
+{
+	for (size_t i = 0; i < d->nkinds; i++)
+		free(d->kinds[i].holds);
+	free(d->kinds);
+	free(d->parts);
+	d->kinds = NULL;
+	d->parts = NULL;
+	d->nkinds = d->nparts = 0;
+}
+
+/*
+ * One node after another may be used or not: for each and each number of nodes used so far, the set of the numbers of
+ * tasks that these can hold. Of a kind no more nodes count than a division can have.
+ */
+#define DIVISION_TASKS_MAX 65536u
+#define DIVISION_WORDS_MAX (1u << 20)	/* of all these sets */
+#define DIVISION_STEPS_MAX (1u << 25)	/* words that are moved for them: some ten milliseconds */
+
+struct division_sets {
+	unsigned *slots;	/* the kind of each node */
+	size_t nslots, words;
+	uint32_t nodes;		/* the most that are used */
+	uint64_t *reach;
+};
+
+static uint64_t *reach_at(const struct division_sets *s, size_t slot, uint32_t nodes)
+{
+	return s->reach + (slot * (s->nodes + 1) + nodes) * s->words;
+}
+
+/* to |= from shifted by so many members. */
+static void set_shift_or(uint64_t *to, const uint64_t *from, size_t words, unsigned by)
+{
+	for (size_t w = words; w-- > by / 64;) {
+		uint64_t low = by % 64 && w > by / 64 ? from[w - by / 64 - 1] >> (64 - by % 64) : 0;
+
+		to[w] |= from[w - by / 64] << by % 64 | low;
+	}
+}
+
+/* The nodes that count for so many; false: there are too many. */
+static bool sets_begin(const struct chooser_division *d, struct division_sets *s, uint32_t nodes)
+{
+	uint64_t steps = 0, slots = 0;
+
+	s->nodes = nodes;
+	s->words = core_set_words(d->tasks + 1);
+	for (size_t i = 0; i < d->nkinds; i++) {
+		uint64_t n = d->kinds[i].nodes < nodes ? d->kinds[i].nodes : nodes;
+
+		slots += n;
+		steps += n * nodes * s->words * (1 + core_set_count(d->kinds[i].holds, s->words));
+	}
+	if ((slots + 1) * (nodes + 1) * s->words > DIVISION_WORDS_MAX || steps > DIVISION_STEPS_MAX)
+		return false;
+	s->slots = malloc((slots + 1) * sizeof(*s->slots));
+	s->reach = calloc((slots + 1) * (nodes + 1) * s->words, sizeof(*s->reach));
+	return true;
+}
+
+static int by_weight(const void *a, const void *b, void *kinds)
+{
+	const struct chooser_kind *x = (struct chooser_kind *) kinds + *(const unsigned *) a,
+				   *y = (struct chooser_kind *) kinds + *(const unsigned *) b;
+
+	return x->weight == y->weight ? order(*(const unsigned *) a, *(const unsigned *) b) :
+	       order(x->weight, y->weight);
+}
+
+static void sets_fill(const struct chooser_division *d, struct division_sets *s)
+{
+	for (size_t i = 0; i < d->nkinds; i++)
+		for (uint32_t n = 0; n < d->kinds[i].nodes && n < s->nodes; n++)
+			s->slots[s->nslots++] = i;
+	qsort_r(s->slots, s->nslots, sizeof(*s->slots), by_weight, d->kinds);
+	core_set_add(reach_at(s, 0, 0), 0);
+	for (size_t i = 0; i < s->nslots; i++)
+		for (uint32_t n = 0; n <= s->nodes; n++) {
+			const struct chooser_kind *kind = &d->kinds[s->slots[i]];
+			uint64_t *to = reach_at(s, i + 1, n);
+
+			if (!kind->required)
+				memcpy(to, reach_at(s, i, n), s->words * sizeof(*to));
+			if (n)
+				core_set_each(t, kind->holds, s->words)
+					set_shift_or(to, reach_at(s, i, n - 1), s->words, t);
+		}
+}
+
+/* Back from the end: a node is used only where those before it do not suffice, with about an even share of the rest. */
+static void parts_read(struct chooser_division *d, const struct division_sets *s, uint32_t nodes)
+{
+	uint32_t left = d->tasks;
+
+	d->nparts = 0;
+	for (size_t i = s->nslots; i-- > 0 && nodes;) {
+		const struct chooser_kind *kind = &d->kinds[s->slots[i]];
+		uint32_t best = 0, even = (left + nodes - 1) / nodes;
+
+		if (!kind->required && core_set_has(reach_at(s, i, nodes), left))
+			continue;
+		core_set_each(t, kind->holds, s->words) {
+			uint32_t off = (uint32_t) t > even ? t - even : even - t,
+				 was = best > even ? best - even : even - best;
+
+			if ((uint32_t) t <= left && (!best || off < was) &&
+			    core_set_has(reach_at(s, i, nodes - 1), left - t))
+				best = t;
+		}
+		d->parts[d->nparts++] = (struct chooser_part){ s->slots[i], best };
+		left -= best;
+		nodes--;
+	}
+}
+
+int chooser_division_find(struct chooser_division *d)
+{
+	uint32_t all = 0, largest = 0, least, most, limit;
+	struct division_sets s = {0};
+	int rc = 1;
+
+	if (d->tasks > DIVISION_TASKS_MAX)
+		return -1;
+	for (size_t i = 0; i < d->nkinds; i++) {
+		all += d->kinds[i].nodes;
+		core_set_each(t, d->kinds[i].holds, core_set_words(d->tasks + 1))
+			largest = (uint32_t) t > largest ? (uint32_t) t : largest;
+	}
+	limit = d->max_nodes < d->tasks ? d->max_nodes : d->tasks;
+	limit = limit < all ? limit : all;
+	if (!largest || limit < d->min_nodes)
+		return 1;
+	least = (d->tasks - 1) / largest + 1;
+	least = least < d->min_nodes ? d->min_nodes : least;
+	if (least > limit)
+		return 1;
+	for (most = limit; !sets_begin(d, &s, most); most = most / 2 > least ? most / 2 : least)
+		if (most == least)
+			return -1;
+	d->parts = malloc((most + 1) * sizeof(*d->parts));
+	if (!s.slots || !s.reach || !d->parts)
+		rc = -1;
+	else
+		sets_fill(d, &s);
+	for (uint32_t n = least; rc > 0 && n <= most; n++)
+		if (core_set_has(reach_at(&s, s.nslots, n), d->tasks)) {
+			parts_read(d, &s, n);
+			rc = 0;
+		}
+	free(s.slots);
+	free(s.reach);
+	return rc > 0 && most < limit ? -1 : rc;
+}
+
+/* The best nodes of each kind for each number of tasks; false: that number is one of no candidate after all. */
+static bool parts_take(struct chooser *c, struct choice *out, const struct chooser_division *d, const int *kinds,
+		       bool *others)
+{
+	choice_clear(out);
+	for (uint32_t i = 0; i < d->nparts; i++) {
+		const struct chooser_part *p = &d->parts[i];
+		struct chooser_share share = { 0, p->tasks };
+		bool before = false;
+
+		for (uint32_t k = 0; k < d->nparts; k++) {
+			bool same = d->parts[k].kind == p->kind && d->parts[k].tasks == p->tasks;
+
+			share.nodes += same;
+			before |= same && k < i;
+		}
+		for (unsigned n = 0; n < c->nodes && !before; n++)
+			others[n] = kinds[n] != (int) p->kind || out->chosen[n];
+		if (!before && !share_take(c, out, &share, others))
+			return false;
+	}
+	for (unsigned n = 0; n < c->nodes; n++)
+		out->uneven += kinds[n] >= 0;
+	return true;
+}
+
+static bool by_division(struct chooser *c, struct choice *out)
+{
+	struct chooser_division d = { .tasks = c->tasks, .min_nodes = c->min_nodes, .max_nodes = c->max_nodes };
+	uint32_t most = c->tasks - c->min_nodes + 1, left = c->tries;
+	unsigned words = c->tasks > DIVISION_TASKS_MAX ? 0 : core_set_words(c->tasks + 1);
+	bool *others = calloc(c->nodes + 1, sizeof(*others)), good = false;
+	int *kinds = malloc((c->nodes + 1) * sizeof(*kinds));
+	uint64_t *holds = malloc((words + 1) * sizeof(*holds));
+	int rc = words && others && kinds && holds ? 0 : -1;
+
+	for (unsigned i = 0; rc == 0 && i < c->nodes; i++) {
+		struct candidate_node one = {0};
+		uint32_t tried;
+
+		kinds[i] = -1;
+		c->cut |= !left;
+		if (!left)
+			continue;
+		memset(holds, 0, words * sizeof(*holds));
+		tried = c->holds(c->user, i, most, holds, &one);
+		left -= tried < left ? tried : left;
+		if (core_set_count(holds, words))
+			rc = (kinds[i] = chooser_division_add(&d, holds, one.weight, one.required)) < 0 ? -1 : 0;
+	}
+	if (rc == 0 && (rc = chooser_division_find(&d)) == 0)
+		good = parts_take(c, out, &d, kinds, others) && has_required(c, out);
+	c->cut = !good && (c->cut || rc < 0);
+	chooser_division_free(&d);
+	free(others);
+	free(kinds);
+	free(holds);
+	return good;
 }
 
 bool chooser_run(struct chooser *c, struct choice *out)
 {
-	return by_numbers(c, out) || (c->any_nodes && by_fewest(c, out));
+	return by_numbers(c, out) || (c->any_nodes && by_fewest(c, out)) ||
+	       (c->holds && c->max_nodes > 1 && c->tasks >= c->min_nodes && by_division(c, out));
 }

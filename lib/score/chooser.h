@@ -65,9 +65,43 @@ struct chooser_share {
 /* Divides the tasks into even shares, larger ones first. False when there are more nodes than tasks. */
 bool shares_divide(struct chooser_share share[2], uint32_t tasks, uint32_t nodes);
 
+/*
+ * Tasks divided unevenly, among nodes that hold some numbers of tasks and not others: the memory of four tasks may be
+ * near their cores where that of three is not, with one core in each NUMA node. Initialise with the first three.
+ */
+struct chooser_division {
+	uint32_t tasks, min_nodes, max_nodes;
+	struct chooser_kind {		/* of nodes that hold the same numbers of tasks */
+		uint64_t *holds;	/* a set of these numbers, as of cores (base/core_set.h) */
+		uint64_t weight;
+		uint32_t nodes;
+		bool required;		/* one node, which must be used */
+	} *kinds;
+	size_t nkinds;
+	struct chooser_part {
+		unsigned kind;
+		uint32_t tasks;
+	} *parts;			/* found: of each node */
+	uint32_t nparts;
+};
+
+/*
+ * Adds a node that holds the numbers in holds[], a set of `tasks` + 1 members. Returns its kind; -1 when memory is
+ * short.
+ */
+int chooser_division_add(struct chooser_division *d, const uint64_t *holds, uint64_t weight, bool required);
+
+/*
+ * Finds the fewest nodes that hold all tasks, each at least one; of kinds that weigh less first, and as evenly as these
+ * allow. Returns 0; 1: there is no division; -1: not all were tried, because there are too many, or memory is short.
+ */
+int chooser_division_find(struct chooser_division *d);
+void chooser_division_free(struct chooser_division *d);
+
 struct chooser {
 	/* The job. */
 	uint32_t tasks, min_nodes, max_nodes;
+	uint32_t required;		/* nodes that it names */
 	uint32_t first, last;		/* numbers of nodes to try, in that order; then min_nodes */
 	bool any_nodes;			/* then the fewest nodes that hold all tasks, up to max_nodes */
 	bool fixed_cores;		/* each node can only take one number of cores (a path) */
@@ -89,6 +123,14 @@ struct chooser {
 	 */
 	uint32_t (*range)(void *user, int node, uint32_t *least);
 	uint32_t (*capacity)(void *user);
+	/*
+	 * For nodes that do not hold each number of tasks below the most; else NULL. Adds the numbers up to `most` that
+	 * a node can take to the empty set holds[]; *one becomes a candidate for the last of them. Returns how many
+	 * numbers it tried, of which `tries` are allowed.
+	 */
+	uint32_t (*holds)(void *user, int node, uint32_t most, uint64_t *holds, struct candidate_node *one);
+	uint32_t tries;
+	bool cut;			/* set: not all divisions were tried, and none was found */
 };
 
 /* The nodes that were chosen. */
@@ -96,6 +138,7 @@ struct choice {
 	struct candidate_node *list;
 	unsigned count;
 	bool *chosen;			/* by node */
+	unsigned uneven;		/* nodes that hold some tasks, if a chooser_division divided them; else 0 */
 };
 
 /* Allocates it for so many nodes. 0, or -1 when memory is short; free with choice_free in either case. */
@@ -106,7 +149,8 @@ void choice_clear(struct choice *out);
 
 /*
  * Chooses by even shares of the tasks, for one number of nodes after another; if none fits and more nodes are allowed,
- * the fewest nodes that hold all tasks. False when there is no such choice.
+ * the fewest nodes that hold all tasks; then by any division. All required nodes are among them. False when there is no
+ * such choice.
  */
 bool chooser_run(struct chooser *c, struct choice *out);
 

@@ -109,12 +109,26 @@ def test_requirement_that_no_node_meets_is_refused(node):
     assert node.refused(2, 1.2, "--topo-mem=require") == ""
 
 
-def test_requirement_that_too_few_nodes_meet_is_refused(node):
-    """cn3 has two NUMA nodes, with more memory each than cn1's eight."""
-    mem = int(1.2 * node.unit)
-    refused = node.cluster.batch("true", "-w", "cn1,cn3", "-N2", "-n2", f"--mem={mem}", "--topo-mem=require",
-                                 "--output=/dev/null", check=False).stderr
-    assert f"the job needs 2 nodes where 1 task has {mem} MB near its cores, but only 1 is one" in refused
+# cn3 has two NUMA nodes, with more memory each than cn1's eight: its three of these hold what two of cn1's do not.
+UNEVEN = ("-w", "cn1,cn3", "-N2", "--topo-mem=require")
+
+
+@pytest.mark.parametrize("tasks, on_cn1", [("-n4", 3), ("-n6", 3), ("-n40", 20)])
+def test_tasks_are_divided_as_memory_allows(node, submit, tasks, on_cn1):
+    """Half of four tasks would have two NUMA nodes of cn1, which do not hold the memory."""
+    number = submit(*UNEVEN, tasks, f"--mem={int(2.2 * node.unit)}")
+    wait_running(node.cluster, number)
+    mine = cores_of(node.cluster, number)
+    assert len(mine["cn1"]) == on_cn1 and len(mine["cn3"]) == (int(tasks[2:]) - on_cn1 + 1) // 2, "cn3 has two threads"
+    numas = [core // 8 for core in mine["cn1"]]
+    assert max(map(numas.count, numas)) <= len(numas) / 2.2
+
+
+def test_requirement_that_no_division_meets_is_refused(node):
+    mem = int(2.2 * node.unit)
+    refused = node.cluster.batch("true", *UNEVEN, "-n3", f"--mem={mem}", check=False).stderr
+    assert ("--topo-mem=require: the job's 3 tasks cannot be divided among 2 nodes that each have cores whose NUMA"
+            f" nodes hold {mem} MB: cn1 holds 3, cn3 holds 1-3\n" in refused), refused
 
 
 @pytest.mark.parametrize("options, words", [

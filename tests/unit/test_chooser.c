@@ -145,4 +145,101 @@ TEST(rows_are_compared_in_turn)
 	cost_set(&two, SCORE_CUTS, LEVEL_NUMA, 1);
 	assert_true(candidate_node_compare(&a, &b, &row) < 0 && row == CHOOSER_WHOLE);
 }
+
+/* --- uneven divisions --- */
+
+#define DIVIDED 7	/* nodes, of up to 3 kinds, for up to 20 tasks */
+
+/* By trying all: the fewest nodes of [at] and the following that hold the rest, with what is used before; 99: none. */
+static unsigned fewest(const uint64_t *holds, const bool *required, unsigned n, unsigned at, unsigned used,
+		       unsigned left, const struct chooser_division *d)
+{
+	unsigned least;
+
+	if (at == n)
+		return !left && used >= d->min_nodes && used <= d->max_nodes ? used : 99;
+	least = required[at] ? 99 : fewest(holds, required, n, at + 1, used, left, d);
+	for (unsigned t = 1; t <= left; t++)
+		if (holds[at] >> t & 1) {
+			unsigned with = fewest(holds, required, n, at + 1, used + 1, left - t, d);
+
+			least = with < least ? with : least;
+		}
+	return least;
+}
+
+TEST(every_division_is_found)
+{
+	unsigned found = 0, none = 0;
+
+	for (unsigned seed = 0; seed < 4000; seed++) {
+		struct chooser_division d = { .tasks = 1 + (srandom(seed), draw(20)), .min_nodes = 1 + draw(4) };
+		uint64_t draws[3] = { random() & random(), random() & random() & random(), 2 }, holds[DIVIDED];
+		unsigned n = 1 + draw(DIVIDED), kind_of[DIVIDED], least, sum = 0, most = d.tasks;
+		bool required[DIVIDED];
+		int rc;
+
+		d.max_nodes = d.min_nodes + draw(4);
+		for (unsigned i = 0; i < n; i++) {
+			required[i] = !draw(8);
+			holds[i] = draws[draw(3)] & ((2ull << most) - 1) & ~1ull;
+			kind_of[i] = chooser_division_add(&d, &holds[i], draw(2), required[i]);
+			assert_true(kind_of[i] < n);
+		}
+		rc = chooser_division_find(&d);
+		least = fewest(holds, required, n, 0, 0, d.tasks, &d);
+		assert_int_equal(rc, least == 99);
+		found += !rc;
+		none += rc;
+		for (unsigned k = 0; !rc && k < d.nkinds; k++) {
+			unsigned uses = 0;
+
+			for (unsigned i = 0; i < d.nparts; i++)
+				uses += d.parts[i].kind == k;
+			assert_true(uses <= d.kinds[k].nodes && (uses || !d.kinds[k].required));
+		}
+		for (unsigned i = 0; !rc && i < d.nparts; i++) {
+			sum += d.parts[i].tasks;
+			assert_true(d.kinds[d.parts[i].kind].holds[0] >> d.parts[i].tasks & 1);
+		}
+		if (!rc) {
+			assert_int_equal(sum, d.tasks);
+			assert_int_equal(d.nparts, least);
+		}
+		chooser_division_free(&d);
+	}
+	assert_true(found > 500 && none > 500);
+}
+
+/* Many tasks, many nodes: found by some of the nodes, or said to be unknown, in bounded time. */
+TEST(large_divisions)
+{
+	static const struct {
+		const char *why;
+		uint32_t tasks, min_nodes, max_nodes, nodes, each;
+		int rc;
+		uint32_t nparts;
+	} rows[] = {
+		{ "each node has as many", 640, 10, 10, 5000, 64, 0, 10 },
+		{ "and one more would be needed", 641, 10, 10, 5000, 64, 1, 0 },
+		{ "as many nodes as needed", 2000, 1, UINT32_MAX, 5000, 64, 0, 32 },
+		{ "too many to try", 65000, 5000, 5000, 5000, 64, -1, 0 },
+		{ "too many tasks", 70000, 2, UINT32_MAX, 5000, 64, -1, 0 },
+		{ "fewer nodes than it needs", 8, 8, 8, 7, 1, 1, 0 },
+	};
+
+	for (size_t r = 0; r < ROWS(rows); r++) {
+		struct chooser_division d = { .tasks = rows[r].tasks, .min_nodes = rows[r].min_nodes,
+				      .max_nodes = rows[r].max_nodes };
+		uint64_t holds[2048] = {0};
+
+		for (unsigned t = 1; t <= rows[r].each; t++)
+			core_set_add(holds, t);
+		for (unsigned i = 0; i < rows[r].nodes; i++)
+			assert_int_equal(chooser_division_add(&d, holds, 0, false), 0);
+		if (chooser_division_find(&d) != rows[r].rc || d.nparts != rows[r].nparts)
+			fail_msg("%s: %u nodes", rows[r].why, d.nparts);
+		chooser_division_free(&d);
+	}
+}
 TESTS_MAIN(NULL, NULL)

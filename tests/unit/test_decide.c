@@ -154,8 +154,8 @@ static void cluster_make(unsigned nodes, const char *mode)
 
 	fprintf(snapshot, "topiary-snapshot 1\n");
 	for (unsigned s = 0; s < SHAPES; s++)
-		fprintf(snapshot, "shape S%u Package:2 %sL3Cache:%u Core:%u PU:1\n", s, s & 16 ? "NUMANode:1 " : "",
-			s & 32 ? 2 : 4, cores_of(s) / (s & 32 ? 4 : 8));
+		fprintf(snapshot, "shape S%u Package:2 %sL3Cache:%u Core:%u PU:1\n", s,
+			s & 16 ? "NUMANode:1(memory=1GiB) " : "", s & 32 ? 2 : 4, cores_of(s) / (s & 32 ? 4 : 8));
 	for (unsigned i = 0; i < nodes; i++)
 		fprintf(snapshot, "nodes n%u S%u\n", i, i % SHAPES);
 	fprintf(snapshot, "end\n");
@@ -200,7 +200,7 @@ static const char *const words[] = {
 	"topo-fit=require topo-level=l2", "topo-fit=require topo-level=numa", "topo-fit=require topo-level=package",
 	"topo-fit=spread", "topo-fit=spread topo-level=l2", "topo-request=/core=1", "topo-request=/l3=2/core=1",
 	"topo-request=/package=2/l3=1/core=1", "topo-request=/package=1/core=4", "topo-request=/package=65535/core=1",
-	"topo-request=/l3=3/core=65535",
+	"topo-request=/l3=3/core=65535", "topo-mem=require", "topo-mem=require topo-fit=require topo-level=numa",
 };
 
 struct hostile {
@@ -255,6 +255,15 @@ static void judge(const struct hostile *h, const char *when, unsigned nodes, uns
 	looks = scores = calls = offered = 0;
 }
 
+/* More than one of a node's two NUMA nodes has; only then does Slurm count memory. */
+static uint64_t memory_count(const struct hostile *h)
+{
+	bool counts = strstr(h->words, "topo-mem");
+
+	slurm_conf.select_type_param = CR_CORE | (counts ? CR_MEMORY : 0);
+	return counts ? 600 : NO_VAL64;
+}
+
 static void submit(const struct hostile *h, unsigned nodes)
 {
 	job_desc_msg_t job;
@@ -268,6 +277,7 @@ static void submit(const struct hostile *h, unsigned nodes)
 	job.ntasks_per_node = h->per_node;
 	job.pn_min_cpus = h->min_cpus;
 	job.overcommit = h->overcommit;
+	job.pn_min_memory = memory_count(h);
 	topiary_submitted(&job, &err);
 	judge(h, "submitted", nodes, SUBMIT_LOOKS * nodes, SHAPES);
 }
@@ -293,7 +303,8 @@ static struct asked asked_make(const struct hostile *h)
 			.ntasks_per_socket = NO_VAL16, .ntasks_per_core = NO_VAL16 },
 		.details = { .num_tasks = h->tasks, .cpus_per_task = h->cpus, .ntasks_per_node = h->per_node,
 			     .pn_min_cpus = h->min_cpus, .min_cpus = MIN(h->tasks, 1000000),
-			     .overcommit = h->overcommit, .whole_node = h->whole ? WHOLE_NODE_REQUIRED : 0 },
+			     .pn_min_memory = memory_count(h), .overcommit = h->overcommit,
+			     .whole_node = h->whole ? WHOLE_NODE_REQUIRED : 0 },
 		.job = { .magic = JOB_MAGIC, .job_id = 1, .comment = (char *) h->words,
 			 .part_ptr = default_part_loc },
 	};
