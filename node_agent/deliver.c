@@ -2,13 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "deliver.h"
 
-#include <inttypes.h>
 #include <jansson.h>
-#include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 

@@ -7,12 +7,7 @@
 #include "monitor_metrics.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <hwloc.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -3,8 +3,6 @@
 #ifndef TOPIARY_AGENT_MONITOR_METRICS_H
 #define TOPIARY_AGENT_MONITOR_METRICS_H
 
-#include <stdint.h>
-
 #include "base/err.h"
 #include "base/settings.h"
 #include "monitor_steps.h"

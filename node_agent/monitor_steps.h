@@ -4,10 +4,9 @@
 #define TOPIARY_AGENT_MONITOR_STEPS_H
 
 #include <hwloc.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "base/err.h"
+#include "base/std.h"
 
 /*
  * The steps of this node that are recorded, by what slurmstepd leaves in their directories of RunDir (monitor/ask.h).

@@ -4,8 +4,6 @@
 #define TOPIARY_AGENT_MONITOR_TRACE_H
 
 #include <hwloc.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "base/err.h"
 #include "monitor/ask.h"

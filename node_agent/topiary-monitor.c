@@ -5,15 +5,9 @@
  * handlers set a flag only. One monitor a node, by the lock of ASK_LOCK, which ends with the process. What it knows of
  * steps is in RunDir: it may be killed and started at any moment, and continues the traces that it finds.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>

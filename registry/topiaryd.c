@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <errno.h>
 #include <malloc.h>
 #include <signal.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -101,7 +97,7 @@ static int update_schema(struct db_pool *pool, struct err *e)
 {
 	struct db *db = db_acquire(pool, e);
 
-	db_release(pool, db);
+	db_release(db);
 	return db ? 0 : -1;
 }
 

@@ -2,6 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/clock.h"
 
+#include <assert.h>
+
 double clock_now(void)
 {
 	struct timespec t;
@@ -38,4 +40,40 @@ int clock_take(sem_t *s, double until)
 		if (errno != EINTR)
 			return errno;
 	return 0;
+}
+
+int background_start(struct background *b, void *(*run)(void *user), void *user, const char *what, struct err *e)
+{
+	assert(b->n < sizeof(b->threads) / sizeof(b->threads[0]) && !b->stop);
+	if (!b->n) {
+		pthread_mutex_init(&b->lock, NULL);
+		pthread_cond_init(&b->wake, NULL);
+	}
+	if (pthread_create(&b->threads[b->n], NULL, run, user))
+		return err_set(e, "cannot create a thread for %s", what);
+	b->n++;
+	return 0;
+}
+
+void background_stop(struct background *b)
+{
+	if (!b->n)
+		return;
+	pthread_mutex_lock(&b->lock);
+	b->stop = true;
+	pthread_cond_broadcast(&b->wake);
+	pthread_mutex_unlock(&b->lock);
+	while (b->n)
+		pthread_join(b->threads[--b->n], NULL);
+}
+
+bool background_pause(struct background *b, double until)
+{
+	bool stop;
+
+	pthread_mutex_lock(&b->lock);
+	while (!(stop = b->stop) && clock_wait(&b->wake, &b->lock, until) == 0)
+		;
+	pthread_mutex_unlock(&b->lock);
+	return !stop;
 }

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
-#include "base/std.h"
 #include "capture.h"
-
-#include <mpi.h>
 
 /* --- algorithms --- */
 
@@ -46,31 +43,6 @@ static void model_reduce(const struct comm_ranks *p, int root, uint64_t bytes)
 	if (!p || root < 0 || root >= p->n || !(me = relative_rank(p, root)))
 		return;
 	model_send(p, ((me & (me - 1)) + root) % p->n, bytes);
-}
-
-/* Ranks beyond a power of two send their part to a neighbour first, and receive the result from it at the end. */
-static void model_allreduce(const struct comm_ranks *p, uint64_t bytes)
-{
-	int whole = 1, extra, me;
-
-	if (!p)
-		return;
-	while (whole <= p->n / 2)
-		whole <<= 1;
-	extra = p->n - whole;
-	if (p->me < 2 * extra)
-		model_send(p, p->me ^ 1, bytes);
-	if (p->me < 2 * extra && p->me % 2 == 0)
-		return;
-	me = p->me < 2 * extra ? p->me / 2 : p->me - extra;
-	for (int step = 1; step < whole; step <<= 1)
-		model_send(p, (me ^ step) < extra ? (me ^ step) * 2 + 1 : (me ^ step) + extra, bytes);
-}
-
-static void model_allgather(const struct comm_ranks *p, uint64_t bytes)
-{
-	if (p && p->n)
-		model_send(p, (p->me + 1) % p->n, bytes);
 }
 
 static void model_scan(const struct comm_ranks *p, uint64_t bytes)
@@ -119,48 +91,50 @@ static void send_to_remote(const struct comm_ranks *p, uint64_t bytes)
 		model_send(p, 0, bytes);
 }
 
-static void inter_broadcast(const struct comm_ranks *p, int root, uint64_t bytes)
+static void collective_broadcast(const struct comm_ranks *p, int root, uint64_t bytes)
 {
-	if (root == MPI_ROOT)
+	if (!p || !p->own)
+		model_broadcast(p, root, bytes);
+	else if (root == MPI_ROOT)
 		model_send(p, 0, bytes);
 	else if (root >= 0)
 		model_broadcast(p->own, 0, bytes);
 }
 
-static void collective_broadcast(const struct comm_ranks *p, int root, uint64_t bytes)
-{
-	if (p && p->own)
-		inter_broadcast(p, root, bytes);
-	else
-		model_broadcast(p, root, bytes);
-}
-
-static void inter_reduce(const struct comm_ranks *p, int root, uint64_t bytes)
-{
-	if (root < 0)
-		return;
-	model_reduce(p->own, 0, bytes);
-	if (!p->me)
-		model_send(p, root, bytes);
-}
-
 static void collective_reduce(const struct comm_ranks *p, int root, uint64_t bytes)
 {
-	if (p && p->own)
-		inter_reduce(p, root, bytes);
-	else
+	if (!p || !p->own) {
 		model_reduce(p, root, bytes);
+	} else if (root >= 0) {
+		model_reduce(p->own, 0, bytes);
+		if (!p->me)
+			model_send(p, root, bytes);
+	}
 }
 
+/* Ranks beyond a power of two send their part to a neighbour first, and receive the result from it at the end. */
 static void collective_allreduce(const struct comm_ranks *p, uint64_t bytes)
 {
-	if (!p || !p->own) {
-		model_allreduce(p, bytes);
+	int whole = 1, extra, me;
+
+	if (!p)
+		return;
+	if (p->own) {
+		model_reduce(p->own, 0, bytes);
+		send_to_remote(p, bytes);
+		model_broadcast(p->own, 0, bytes);
 		return;
 	}
-	model_reduce(p->own, 0, bytes);
-	send_to_remote(p, bytes);
-	model_broadcast(p->own, 0, bytes);
+	while (whole <= p->n / 2)
+		whole <<= 1;
+	extra = p->n - whole;
+	if (p->me < 2 * extra)
+		model_send(p, p->me ^ 1, bytes);
+	if (p->me < 2 * extra && p->me % 2 == 0)
+		return;
+	me = p->me < 2 * extra ? p->me / 2 : p->me - extra;
+	for (int step = 1; step < whole; step <<= 1)
+		model_send(p, (me ^ step) < extra ? (me ^ step) * 2 + 1 : (me ^ step) + extra, bytes);
 }
 
 /* The send count is not significant at the root. */
@@ -178,13 +152,6 @@ static void collective_scatter(const struct comm_ranks *p, int root, struct coll
 		model_send(p, r, datatype_bytes(count_of(counts, r), type));
 }
 
-static void inter_allgather(const struct comm_ranks *p, uint64_t bytes, uint64_t others)
-{
-	model_send(p->own, 0, bytes);
-	send_to_remote(p, bytes * (uint64_t) p->own->n);
-	model_broadcast(p->own, 0, others);
-}
-
 /* A ring passes on everything except the next rank's own part. */
 static void collective_allgather(const struct comm_ranks *p, MPI_Count n, handle type, struct collective_counts counts,
 			  handle recv_type)
@@ -194,10 +161,14 @@ static void collective_allgather(const struct comm_ranks *p, MPI_Count n, handle
 	if (!p)
 		return;
 	all = sum_of(counts, p->n);
-	if (p->own)
-		inter_allgather(p, datatype_bytes(n, type), datatype_bytes(all, recv_type));
-	else
-		model_allgather(p, datatype_bytes(all - count_of(counts, (p->me + 1) % p->n), recv_type));
+	if (p->own) {
+		model_send(p->own, 0, datatype_bytes(n, type));
+		send_to_remote(p, datatype_bytes(n, type) * (uint64_t) p->own->n);
+		model_broadcast(p->own, 0, datatype_bytes(all, recv_type));
+	} else if (p->n) {
+		model_send(p, (p->me + 1) % p->n,
+			   datatype_bytes(all - count_of(counts, (p->me + 1) % p->n), recv_type));
+	}
 }
 
 static void collective_alltoall(const struct comm_ranks *p, struct collective_counts counts, const MPI_Datatype *types,
@@ -207,76 +178,45 @@ static void collective_alltoall(const struct comm_ranks *p, struct collective_co
 		model_send(p, r, datatype_bytes(count_of(counts, r), types ? (handle) types[r] : type));
 }
 
-static void inter_reduce_scatter(const struct comm_ranks *p, struct collective_counts counts, handle type)
+/* Each rank receives its part from all others. */
+static void collective_reduce_scatter(const struct comm_ranks *p, struct collective_counts counts, handle type)
 {
-	uint64_t all = datatype_bytes(sum_of(counts, p->own->n), type);
+	uint64_t all;
 
+	if (!p || !p->own) {
+		collective_alltoall(p, counts, NULL, type);
+		return;
+	}
+	all = datatype_bytes(sum_of(counts, p->own->n), type);
 	model_reduce(p->own, 0, all);
 	send_to_remote(p, all);
 	if (!p->me)
 		collective_scatter(p->own, 0, counts, type);
 }
 
-/* Each rank receives its part from all others. */
-static void collective_reduce_scatter(const struct comm_ranks *p, struct collective_counts counts, handle type)
-{
-	if (p && p->own)
-		inter_reduce_scatter(p, counts, type);
-	else
-		collective_alltoall(p, counts, NULL, type);
-}
-
 /* The destinations of this rank in a virtual topology, in its order: to[*n], for the caller to free, or NULL. */
-static int *cart_neighbours(MPI_Comm comm, int *n)
-{
-	int dims = 0, *to;
-
-	if (PMPI(MPI_Cartdim_get)(comm, &dims) != MPI_SUCCESS || !(to = malloc((2 * dims + 1) * sizeof(*to))))
-		return NULL;
-	for (int d = 0; d < dims; d++)
-		PMPI(MPI_Cart_shift)(comm, d, 1, &to[2 * d], &to[2 * d + 1]);
-	*n = 2 * dims;
-	return to;
-}
-
-static int *graph_neighbours(const struct comm_ranks *p, MPI_Comm comm, int *n)
-{
-	int *to;
-
-	if (PMPI(MPI_Graph_neighbors_count)(comm, p->me, n) != MPI_SUCCESS || !(to = malloc((*n + 1) * sizeof(*to))))
-		return NULL;
-	PMPI(MPI_Graph_neighbors)(comm, p->me, *n, to);
-	return to;
-}
-
-static int *dist_graph_neighbours(MPI_Comm comm, int *n)
-{
-	int in = 0, weighted, *all, *to = NULL;
-
-	if (PMPI(MPI_Dist_graph_neighbors_count)(comm, &in, n, &weighted) != MPI_SUCCESS ||
-	    !(all = malloc((2 * in + *n + 1) * sizeof(*all))))
-		return NULL;
-	if ((to = malloc((*n + 1) * sizeof(*to))))
-		PMPI(MPI_Dist_graph_neighbors)(comm, in, all, all + in, *n, to, all + 2 * in);
-	free(all);
-	return to;
-}
-
 static int *topology_neighbours(const struct comm_ranks *p, MPI_Comm comm, int *n)
 {
-	int kind = MPI_UNDEFINED;
+	int kind = MPI_UNDEFINED, in = 0, dims = 0, weighted, *all, *to = NULL;
 
 	if (PMPI(MPI_Topo_test)(comm, &kind) != MPI_SUCCESS)
 		return NULL;
-	switch (kind) {
-	case MPI_CART:
-		return cart_neighbours(comm, n);
-	case MPI_GRAPH:
-		return graph_neighbours(p, comm, n);
-	case MPI_DIST_GRAPH:
-		return dist_graph_neighbours(comm, n);
+	if (kind == MPI_CART && PMPI(MPI_Cartdim_get)(comm, &dims) == MPI_SUCCESS &&
+	    (to = malloc((2 * dims + 1) * sizeof(*to)))) {
+		*n = 2 * dims;
+		for (int d = 0; d < dims; d++)
+			PMPI(MPI_Cart_shift)(comm, d, 1, &to[2 * d], &to[2 * d + 1]);
+	} else if (kind == MPI_GRAPH && PMPI(MPI_Graph_neighbors_count)(comm, p->me, n) == MPI_SUCCESS &&
+		   (to = malloc((*n + 1) * sizeof(*to)))) {
+		PMPI(MPI_Graph_neighbors)(comm, p->me, *n, to);
+	} else if (kind == MPI_DIST_GRAPH &&
+		   PMPI(MPI_Dist_graph_neighbors_count)(comm, &in, n, &weighted) == MPI_SUCCESS &&
+		   (all = malloc((2 * in + *n + 1) * sizeof(*all)))) {
+		if ((to = malloc((*n + 1) * sizeof(*to))))
+			PMPI(MPI_Dist_graph_neighbors)(comm, in, all, all + in, *n, to, all + 2 * in);
+		free(all);
 	}
-	return NULL;
+	return to;
 }
 
 static void collective_neighbours(const struct comm_ranks *p, handle comm, struct collective_counts counts,

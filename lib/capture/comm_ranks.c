@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
-#include "base/std.h"
 #include "capture.h"
 
 #include <dlfcn.h>
@@ -126,12 +125,15 @@ void comm_ranks_end(void)
 	PMPI(MPI_Comm_free_keyval)(&key);
 }
 
-static int ranks_translate(MPI_Group group, struct comm_ranks *p)
+/* Frees the group. NULL when its ranks cannot be determined. */
+static struct comm_ranks *comm_ranks_new(MPI_Group group, int me)
 {
-	int *ranks = malloc(p->n * sizeof(*ranks)), rc = -1;
+	struct comm_ranks *p = calloc(1, sizeof(*p));
+	int *ranks = NULL, rc = -1;
 
-	p->world = malloc(p->n * sizeof(*p->world));
-	if (ranks && p->world) {
+	if (p && PMPI(MPI_Group_size)(group, &p->n) == MPI_SUCCESS && (ranks = malloc(p->n * sizeof(*ranks))) &&
+	    (p->world = malloc(p->n * sizeof(*p->world)))) {
+		p->me = me;
 		for (int r = 0; r < p->n; r++)
 			ranks[r] = r;
 		rc = PMPI(MPI_Group_translate_ranks)(group, p->n, ranks, world_group, p->world) == MPI_SUCCESS ? 0 : -1;
@@ -140,40 +142,11 @@ static int ranks_translate(MPI_Group group, struct comm_ranks *p)
 		if (p->world[r] == MPI_UNDEFINED)
 			p->world[r] = -1;
 	free(ranks);
-	return rc;
-}
-
-/* Frees the group. */
-static struct comm_ranks *comm_ranks_new(MPI_Group group, int me)
-{
-	struct comm_ranks *p = calloc(1, sizeof(*p));
-
-	if (p && (PMPI(MPI_Group_size)(group, &p->n) != MPI_SUCCESS || ranks_translate(group, p))) {
-		comm_ranks_free(p);
-		p = NULL;
-	}
-	if (p)
-		p->me = me;
 	PMPI(MPI_Group_free)(&group);
-	return p;
-}
-
-static struct comm_ranks *translate_comm(MPI_Comm comm)
-{
-	struct comm_ranks *own, *remote = NULL;
-	MPI_Group group;
-	int inter, me;
-
-	if (PMPI(MPI_Comm_test_inter)(comm, &inter) != MPI_SUCCESS || PMPI(MPI_Comm_rank)(comm, &me) != MPI_SUCCESS ||
-	    PMPI(MPI_Comm_group)(comm, &group) != MPI_SUCCESS || !(own = comm_ranks_new(group, me)))
-		return NULL;
-	if (!inter)
-		return own;
-	if (PMPI(MPI_Comm_remote_group)(comm, &group) == MPI_SUCCESS && (remote = comm_ranks_new(group, me)))
-		remote->own = own;
-	else
-		comm_ranks_free(own);
-	return remote;
+	if (!rc)
+		return p;
+	comm_ranks_free(p);
+	return NULL;
 }
 
 static struct comm_ranks *cached_of_comm(handle comm)
@@ -187,8 +160,20 @@ static struct comm_ranks *cached_of_comm(handle comm)
 static struct comm_ranks *new_of_comm(handle h)
 {
 	MPI_Comm comm = (MPI_Comm) h;
-	struct comm_ranks *p = translate_comm(comm);
+	struct comm_ranks *own, *p;
+	MPI_Group group;
+	int inter, me;
 
+	if (PMPI(MPI_Comm_test_inter)(comm, &inter) != MPI_SUCCESS || PMPI(MPI_Comm_rank)(comm, &me) != MPI_SUCCESS ||
+	    PMPI(MPI_Comm_group)(comm, &group) != MPI_SUCCESS || !(p = own = comm_ranks_new(group, me)))
+		return NULL;
+	if (inter) {
+		p = PMPI(MPI_Comm_remote_group)(comm, &group) == MPI_SUCCESS ? comm_ranks_new(group, me) : NULL;
+		if (p)
+			p->own = own;
+		else
+			comm_ranks_free(own);
+	}
 	if (p && PMPI(MPI_Comm_set_attr)(comm, key, p) == MPI_SUCCESS)
 		return p;
 	comm_ranks_free(p);

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/std.h"
 
 #define FIRST_WRITE UINT64_C(1000000000)	/* nanoseconds after the start */
 

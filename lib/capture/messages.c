@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
-#include "base/std.h"
 #include "capture.h"
 
-#include <mpi.h>
 #include <pthread.h>
 
 /* --- persistent requests --- */

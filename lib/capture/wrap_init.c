@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
-#include <mpi.h>
+#include "capture.h"
 
 #include <dlfcn.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "base/std.h"
-#include "capture.h"
 
 /*
  * The standard ABI (MPI 5.0, chapter 20) is a separate library in each MPI, with the same version string as the other.
@@ -52,30 +49,22 @@ static bool may_be_monitored, spawned;
 static char *monitoring;	/* the variable's value, where the recorder counts instead */
 static pid_t process;
 
-/* Unique, so that no other run in the job, earlier or concurrent, writes the same file. */
-static char *own_prefix(const char *given)
-{
-	struct timespec t;
-	char *own;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return asprintf(&own, "%s.%llx-%x", given, t.tv_sec * 1000000000ULL + t.tv_nsec, getpid()) < 0 ? NULL : own;
-}
-
-static bool may_send_by_fortran(void)
-{
-	return dlsym(RTLD_DEFAULT, "mpi_send_");
-}
-
 static void before_init(bool from_c)
 {
 	const char *given = getenv("TOPIARY_CAPTURE"), *file = getenv(MONITORING_FILE);
+	struct timespec t;
 
-	if (prefix || !given || !*given || !is_supported_mpi() || !(prefix = own_prefix(given)))
+	if (prefix || !given || !*given || !is_supported_mpi())
+		return;
+	/* Unique, so that no other run in the job, earlier or concurrent, writes the same file. */
+	clock_gettime(CLOCK_REALTIME, &t);
+	if (asprintf(&prefix, "%s.%llx-%x", given, t.tv_sec * 1000000000ULL + t.tv_nsec, getpid()) < 0)
+		prefix = NULL;
+	if (!prefix)
 		return;
 	if (!file || strcmp(file, given))
 		return;
-	may_be_monitored = !from_c || may_send_by_fortran();
+	may_be_monitored = !from_c || dlsym(RTLD_DEFAULT, "mpi_send_");
 	if (may_be_monitored)
 		setenv(MONITORING_FILE, prefix, 1);
 	else if (getenv(MONITORING_ENABLE) && (monitoring = strdup(getenv(MONITORING_ENABLE))))
@@ -140,19 +129,6 @@ WRAP(PMPI_Init_thread, (int *argc, char ***argv, int wanted, int *got))
 	return rc;
 }
 
-/*
- * The ranks of a spawned program are not those of the job's matrix. Monitoring has written the file if it has changed.
- */
-static void after_finalize(struct counters_file_stamp before)
-{
-	if (spawned)
-		counters_remove_file();
-	else if (counters_file_unchanged(before, counters_file_stamp()))
-		counters_end();
-	else
-		counters_stop();
-}
-
 WRAP(MPI_Finalize, (void))
 {
 	struct counters_file_stamp before;
@@ -165,7 +141,13 @@ WRAP(MPI_Finalize, (void))
 	}
 	before = counters_file_stamp();
 	rc = REAL(MPI_Finalize)();
-	after_finalize(before);
+	/* The ranks of a spawned program are not those of the job's matrix. */
+	if (spawned)
+		counters_remove_file();
+	else if (counters_file_unchanged(before, counters_file_stamp()))
+		counters_end();
+	else	/* monitoring has written the file */
+		counters_stop();
 	return rc;
 }
 

@@ -3,8 +3,6 @@
 #include "delta/base_cache.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define CANDIDATES_MAX 64	/* bases with as many lines as the document that are compared */
 #define MATCHES_MAX 8		/* matching bases among which the best is chosen */

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "delta/field_layout_internal.h"
-
-#include <limits.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "delta/differences.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define CHUNK 1024	/* bytes compared at once, before the difference is located word by word */

@@ -3,11 +3,9 @@
 #ifndef TOPIARY_DELTA_FIELD_LAYOUT_H
 #define TOPIARY_DELTA_FIELD_LAYOUT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/buf.h"
 #include "base/err.h"
+#include "delta/differences.h"
 
 /*
  * Nodes of one model export the same XML except for a few values: names, serial numbers, addresses, some bytes of
@@ -39,24 +37,12 @@ struct field {
 	unsigned digits;		/* of 0-9a-f in a fixed middle that differs in nothing else: hex field; or 0 */
 };
 
-#define FIELDS_MAX 1024	/* a document that differs in more is stored another way (delta/pack.h) */
-
 struct field_layout {
 	struct field *fields;	/* sorted by line */
 	size_t n;
 };
 
 void field_layout_free(struct field_layout *l);
-
-/* The offsets of a text's lines; text is borrowed. 0, or -1 when memory is short or the text is longer than 4 GiB. */
-struct line_index {
-	const char *text;
-	size_t len;
-	unsigned *starts;	/* starts[count + 1]: offset of each line, then len */
-	unsigned count;
-};
-int line_index_build(const char *text, size_t len, struct line_index *out);
-void line_index_free(struct line_index *l);
 
 /*
  * Widen a layout (which may be empty) until doc fits. 0: *out is the wider layout, *widened whether it differs from the
@@ -90,11 +76,5 @@ int field_layout_decode(const struct field_layout *layout, const struct line_ind
  */
 void field_layout_position(const struct field_layout *layout, size_t i, unsigned *at, unsigned *width,
 			   unsigned *ordinal);
-
-/*
- * The installed memory, from what the kernel reports: rounded up to a sixteenth of the next power of two (134756204544
- * gives 128 GiB, 201 GB gives 192 GiB). 0 gives 0.
- */
-unsigned long long field_memory_nominal(unsigned long long bytes);
 
 #endif

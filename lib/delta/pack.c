@@ -2,9 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "delta/pack.h"
 
-#include <string.h>
 #include <zstd.h>
-
 
 /* Levels and windows by measurement on real nodes: above these, time grows and size does not shrink. */
 #define LEVEL_WIRE 3

@@ -3,8 +3,6 @@
 #ifndef TOPIARY_DELTA_PACK_H
 #define TOPIARY_DELTA_PACK_H
 
-#include <stddef.h>
-
 #include "base/buf.h"
 #include "base/err.h"
 

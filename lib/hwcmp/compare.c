@@ -9,23 +9,13 @@
 
 /* --- remarks --- */
 
-/* The number at the end of "core 17", if the label has one. */
-static bool label_number(const char *label, const char *kind, unsigned long *number)
-{
-	size_t len = kind ? strlen(kind) : 0;
-	char *end;
-
-	if (!len || strncmp(label, kind, len) || label[len] != ' ' || label[len + 1] < '0' || label[len + 1] > '9')
-		return false;
-	*number = strtoul(label + len + 1, &end, 10);
-	return !*end;
-}
-
 void compare_remark_add(struct compare_remarks *r, enum severity s, enum change_direction d, size_t order,
 			const char *kind, const char *label, const char *what, const char *from, const char *to,
 			struct buf *tail)
 {
 	struct compare_remark *x = r->failed || tail->failed ? NULL : array_add(r->list, r->n);
+	size_t len = kind ? strlen(kind) : 0;
+	char *end = NULL;
 
 	if (!x) {
 		r->failed = true;
@@ -37,7 +27,10 @@ void compare_remark_add(struct compare_remarks *r, enum severity s, enum change_
 		.order = order,
 	};
 	*tail = (struct buf){0};
-	x->kind = label_number(label, kind, &x->number) ? kind : NULL;
+	/* The number at the end of "core 17", if the label has one. */
+	if (len && !strncmp(label, kind, len) && label[len] == ' ' && label[len + 1] >= '0' && label[len + 1] <= '9')
+		x->number = strtoul(label + len + 1, &end, 10);
+	x->kind = end && !*end ? kind : NULL;
 	r->failed |= !x->c.object || !x->c.what || !x->c.from || !x->c.to || !x->c.words;
 }
 
@@ -96,76 +89,60 @@ static char *fold_label(const struct compare_remark *list, size_t n)
 	return b.data;
 }
 
-static int sentence_complete(struct change *c)
-{
-	struct buf b = {0};
-
-	buf_puts(&b, c->object);
-	buf_puts(&b, c->words);
-	if (b.failed) {
-		buf_free(&b);
-		return -1;
-	}
-	free(c->words);
-	c->words = b.data;
-	return 0;
-}
-
-static void remarks_free(struct compare_remarks *r)
-{
-	for (size_t i = 0; i < r->n; i++)
-		change_free(&r->list[i].c);
-	free(r->list);
-	*r = (struct compare_remarks){0};
-}
-
 int compare_remarks_finish(struct compare_remarks *r, struct changes *out)
 {
 	struct changes c = {0};
-	int rc = r->failed ? -1 : 0;
+	size_t n = 0;
 
-	if (!rc && r->n) {
+	if (!r->failed && r->n)
 		qsort(r->list, r->n, sizeof(*r->list), fold_order);
-		/* Equal remarks about several objects of a kind become one. */
-		size_t n = 0;
+	/* Equal remarks about several objects of a kind become one. */
+	for (size_t i = 0, j; !r->failed && i < r->n; i = j) {
+		struct compare_remark *first = &r->list[i];
+		char *label;
 
-		for (size_t i = 0, j; i < r->n; i = j) {
-			struct compare_remark *first = &r->list[i];
-
-			for (j = i + 1; j < r->n && first->kind && !same_order(first, &r->list[j]); j++)
-				if (r->list[j].order < first->order)
-					first->order = r->list[j].order;
-			if (j - i > 1) {
-				char *label = fold_label(first, j - i);
-
-				free(first->c.object);
-				first->c.object = label;
-				r->failed |= !label;
-			}
-			for (size_t k = i + 1; k < j; k++)
-				change_free(&r->list[k].c);
-			r->list[n++] = *first;
+		for (j = i + 1; j < r->n && first->kind && !same_order(first, &r->list[j]); j++)
+			if (r->list[j].order < first->order)
+				first->order = r->list[j].order;
+		if (j - i > 1) {
+			label = fold_label(first, j - i);
+			free(first->c.object);
+			first->c.object = label;
+			r->failed |= !label;
 		}
-		r->n = n;
-		rc = r->failed ? -1 : 0;
+		for (size_t k = i + 1; k < j; k++)
+			change_free(&r->list[k].c);
+		if (n < i) {
+			r->list[n] = *first;
+			first->c = (struct change){0};
+		}
+		n++;
 	}
-	if (!rc && r->n) {
-		qsort(r->list, r->n, sizeof(*r->list), final_order);
-		if (!(c.list = calloc(r->n, sizeof(*c.list))))
-			rc = -1;
+	if (!r->failed && n) {
+		qsort(r->list, n, sizeof(*r->list), final_order);
+		r->failed |= !(c.list = calloc(n, sizeof(*c.list)));
 	}
-	for (size_t i = 0; !rc && i < r->n; i++)
-		rc = sentence_complete(&r->list[i].c);
-	if (!rc) {
-		for (; c.n < r->n; c.n++)
-			c.list[c.n] = r->list[c.n].c;
+	for (size_t i = 0; !r->failed && i < n; i++) {
+		struct change *x = &r->list[i].c;
+		struct buf words = {0};
+
+		buf_printf(&words, "%s%s", x->object, x->words);
+		r->failed |= words.failed;
+		free(x->words);
+		x->words = words.data;
+		c.list[c.n++] = *x;
+		*x = (struct change){0};
+	}
+	for (size_t i = 0; i < r->n; i++)
+		change_free(&r->list[i].c);
+	free(r->list);
+	if (!r->failed)
 		*out = c;
-		r->n = 0;
-	} else {
-		free(c.list);
-	}
-	remarks_free(r);
-	return rc;
+	else
+		changes_free(&c);
+	n = r->failed;
+	*r = (struct compare_remarks){0};
+	return n ? -1 : 0;
 }
 
 void comparison_remark(struct comparison *c, const struct tree *t, size_t object, enum severity s,
@@ -205,29 +182,6 @@ static const struct attr_rule {
 	{ "Misc", "name", "name", AS_VALUE, SEVERITY_COSMETIC },
 };
 
-static void attr_tail(const struct attr_rule *rule, const char *from, const char *to, struct buf *tail)
-{
-	unsigned long long x = strtoull(from, NULL, 10), y = strtoull(to, NULL, 10);
-	char a[32], b[32];
-
-	switch (rule->how) {
-	case AS_SIZE:
-	case AS_MEMORY:
-		compare_size_tail(rule->what, x, y, tail);
-		break;
-	case AS_SPEED:
-		snprintf(a, sizeof(a), "%.2f", strtod(from, NULL));
-		snprintf(b, sizeof(b), "%.2f", strtod(to, NULL));
-		if (!strcmp(a, b))
-			buf_printf(tail, ": %s %s -> %s GB/s", rule->what, from, to);
-		else
-			buf_printf(tail, ": %s %s -> %s GB/s", rule->what, a, b);
-		break;
-	default:
-		compare_value_tail(rule->what, from, to, tail);
-	}
-}
-
 static void compare_attr(struct comparison *c, const struct attr_rule *rule, size_t a, size_t b)
 {
 	const struct tree *s = c->m.side[0].t, *t = c->m.side[1].t;
@@ -235,6 +189,7 @@ static void compare_attr(struct comparison *c, const struct attr_rule *rule, siz
 	const char *type = tree_attr(&s->objects[a], "pci_type");
 	enum severity severity;
 	struct buf tail = {0};
+	char from[32], to[32];
 
 	x = x ? x : "";
 	y = y ? y : "";
@@ -247,20 +202,21 @@ static void compare_attr(struct comparison *c, const struct attr_rule *rule, siz
 		severity = compare_fact_severity("memory", x, y);
 	else
 		severity = rule->severity;
-	attr_tail(rule, x, y, &tail);
+	if (rule->how == AS_SIZE || rule->how == AS_MEMORY) {
+		compare_size_tail(rule->what, strtoull(x, NULL, 10), strtoull(y, NULL, 10), &tail);
+	} else if (rule->how == AS_SPEED) {
+		snprintf(from, sizeof(from), "%.2f", strtod(x, NULL));
+		snprintf(to, sizeof(to), "%.2f", strtod(y, NULL));
+		if (!strcmp(from, to))
+			buf_printf(&tail, ": %s %s -> %s GB/s", rule->what, x, y);
+		else
+			buf_printf(&tail, ": %s %s -> %s GB/s", rule->what, from, to);
+	} else {
+		compare_value_tail(rule->what, x, y, &tail);
+	}
 	comparison_remark(c, s, a, severity,
 			  severity == SEVERITY_CAPACITY ? compare_value_direction(x, y) : CHANGE_CHANGED, rule->what, x,
 			  y, &tail);
-}
-
-static bool same_infos(const struct tree_object *x, const struct tree_object *y)
-{
-	size_t i = 0;
-
-	while (i < x->ninfos && i < y->ninfos && !strcmp(x->infos[i].name, y->infos[i].name) &&
-	       !strcmp(x->infos[i].value, y->infos[i].value))
-		i++;
-	return i == x->ninfos && i == y->ninfos;
 }
 
 struct infos {
@@ -281,34 +237,30 @@ static void info_remark(void *user, const char *name, const char *from, const ch
 			  compare_fact_direction(name, from, to), name, from, to, &tail);
 }
 
-struct sorted_pair {
-	const struct tree_pair *pair;
-};
-
 static int pair_order(const void *x, const void *y)
 {
-	const struct sorted_pair *a = x, *b = y;
-	int rc = strcmp(a->pair->name, b->pair->name);
+	const struct tree_pair *const *a = x, *const *b = y;
+	int rc = strcmp((*a)->name, (*b)->name);
 
-	return rc ? rc : (a->pair > b->pair) - (a->pair < b->pair);
+	return rc ? rc : (*a > *b) - (*a < *b);
 }
 
 int compare_pairs(const struct tree_pair *x, size_t nx, const struct tree_pair *y, size_t ny,
 		  void (*report)(void *user, const char *name, const char *from, const char *to), void *user)
 {
-	struct sorted_pair *p = calloc(nx + ny + 1, sizeof(*p)), *q = p + nx;
+	const struct tree_pair **p = calloc(nx + ny + 1, sizeof(*p)), **q = p + nx;
 
 	if (!p)
 		return -1;
 	for (size_t i = 0; i < nx + ny; i++)
-		p[i].pair = i < nx ? &x[i] : &y[i - nx];
+		p[i] = i < nx ? &x[i] : &y[i - nx];
 	qsort(p, nx, sizeof(*p), pair_order);
 	qsort(q, ny, sizeof(*q), pair_order);
 	for (size_t i = 0, j = 0; i < nx || j < ny;) {
-		int rc = i == nx ? 1 : j == ny ? -1 : strcmp(p[i].pair->name, q[j].pair->name);
+		int rc = i == nx ? 1 : j == ny ? -1 : strcmp(p[i]->name, q[j]->name);
 
-		report(user, rc <= 0 ? p[i].pair->name : q[j].pair->name, rc <= 0 ? p[i].pair->value : "",
-		       rc >= 0 ? q[j].pair->value : "");
+		report(user, rc <= 0 ? p[i]->name : q[j]->name, rc <= 0 ? p[i]->value : "",
+		       rc >= 0 ? q[j]->value : "");
 		i += rc <= 0;
 		j += rc >= 0;
 	}
@@ -356,13 +308,18 @@ static void compare_allowed_set(struct comparison *c, const struct allowed *is)
 static void compare_values(struct comparison *c, size_t a, size_t b)
 {
 	const struct tree_object *x = &c->m.side[0].t->objects[a], *y = &c->m.side[1].t->objects[b];
+	size_t same = 0;
 
 	for (size_t i = 0; i < COUNT(attr_rules); i++)
 		if (!strncmp(x->type->name, attr_rules[i].types, strlen(attr_rules[i].types)))
 			compare_attr(c, &attr_rules[i], a, b);
-	if (!same_infos(x, y) && compare_pairs(x->infos, x->ninfos, y->infos, y->ninfos, info_remark,
-					       &(struct infos){ c, a }))
-		c->r.failed = true;
+	/* Usually all infos are equal, in the same order. */
+	while (same < x->ninfos && same < y->ninfos && !strcmp(x->infos[same].name, y->infos[same].name) &&
+	       !strcmp(x->infos[same].value, y->infos[same].value))
+		same++;
+	if (same < x->ninfos || same < y->ninfos)
+		c->r.failed |= compare_pairs(x->infos, x->ninfos, y->infos, y->ninfos, info_remark,
+					     &(struct infos){ c, a }) != 0;
 }
 
 /* --- all of it --- */

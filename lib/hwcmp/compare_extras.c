@@ -30,6 +30,7 @@ struct values {
 };
 
 #define EFFICIENCY "forced_efficiency"
+#define KINDS_MAX 64	/* of CPUs: more than any machine has are not ranked */
 
 static int part_order(const void *x, const void *y)
 {
@@ -37,37 +38,6 @@ static int part_order(const void *x, const void *y)
 	int rc = strcmp(a->name, b->name);
 
 	return rc ? rc : (a->head > b->head) - (a->head < b->head);
-}
-
-static int rank_order(const void *x, const void *y)
-{
-	const struct part *const *a = x, *const *b = y;
-	long m = strtol(tree_extra_attr((*a)->head, EFFICIENCY), NULL, 10);
-	long n = strtol(tree_extra_attr((*b)->head, EFFICIENCY), NULL, 10);
-
-	return (m > n) - (m < n);
-}
-
-/*
- * hwloc 2.9 numbers kinds by their efficiency, later ones write the capacity that Linux reports: only the order counts.
- */
-static int kinds_rank(struct parts *p)
-{
-	struct part **all = calloc(p->n, sizeof(*all));
-	size_t n = 0, rank = 0;
-
-	if (!all)
-		return -1;
-	for (size_t i = 0; i < p->n; i++)
-		if (tree_extra_attr(p->list[i].head, EFFICIENCY))
-			all[n++] = &p->list[i];
-	qsort(all, n, sizeof(*all), rank_order);
-	for (size_t i = 0; i < n; i++) {
-		rank = i && rank_order(&all[i - 1], &all[i]) ? i : rank;
-		snprintf(all[i]->rank, sizeof(all[i]->rank), "%zu", rank);
-	}
-	free(all);
-	return 0;
 }
 
 static int parts_make(const struct tree *t, struct parts *out)
@@ -93,7 +63,21 @@ static int parts_make(const struct tree *t, struct parts *out)
 		out->list[out->n - 1].n++;
 	}
 	qsort(out->list, out->n, sizeof(*out->list), part_order);
-	return kinds > 1 ? kinds_rank(out) : 0;
+	/*
+	 * hwloc 2.9 numbers kinds by their efficiency, later ones write the capacity that Linux reports: only the order
+	 * counts.
+	 */
+	for (struct part *p = out->list; kinds > 1 && kinds <= KINDS_MAX && p < out->list + out->n; p++) {
+		const char *own = tree_extra_attr(p->head, EFFICIENCY), *other;
+		unsigned less = 0;
+
+		for (const struct part *q = out->list; own && q < out->list + out->n; q++)
+			less += (other = tree_extra_attr(q->head, EFFICIENCY)) &&
+				strtol(other, NULL, 10) < strtol(own, NULL, 10);
+		if (own)
+			snprintf(p->rank, sizeof(p->rank), "%u", less);
+	}
+	return 0;
 }
 
 /* --- values about objects --- */
@@ -151,25 +135,14 @@ static char **words_split(const struct part *p, enum xml_tag tag, char **text, s
 	return list;
 }
 
-static long index_of(const struct tree *t, const struct part *p, const struct named *named, size_t n, const char *word)
-{
-	const char *indexing = tree_extra_attr(p->head, "indexing"), *colon = strchr(word, ':');
-	struct named key = { strtol(word, NULL, 10), 0 };
-	const struct named *found;
-
-	if (p->head->element->tag == TAG_DISTANCES_HETERO || (indexing && !strcmp(indexing, "gp")))
-		return tree_by_gp(t, strtoull(colon ? colon + 1 : word, NULL, 10));
-	found = n ? bsearch(&key, named, n, sizeof(key), named_order) : NULL;
-	return found ? found->object : -1;
-}
-
 /*
  * The square of distances between objects in both trees. Malformed distances have no values: hwloc does not read them
  * either.
  */
 static int distances_read(const struct compare_side *s, bool second, const struct part *p, struct values *out)
 {
-	const char *type = tree_extra_attr(p->head, "type");
+	const char *type = tree_extra_attr(p->head, "type"), *indexing = tree_extra_attr(p->head, "indexing");
+	bool by_gp = p->head->element->tag == TAG_DISTANCES_HETERO || (indexing && !strcmp(indexing, "gp"));
 	struct named *named = calloc(s->t->n, sizeof(*named));
 	size_t m = 0, nvalues = 0, nnamed = 0;
 	char *text = NULL, **index = words_split(p, TAG_INDEXES, &text, &m);
@@ -183,8 +156,14 @@ static int distances_read(const struct compare_side *s, bool second, const struc
 		if (type && compare_tree_is(s->t, i, type))
 			named[nnamed++] = (struct named){ s->t->objects[i].os_index, i };
 	qsort(named, nnamed, sizeof(*named), named_order);
-	for (size_t i = 0; i < m; i++)
-		objects[i] = common_number(s, second, index_of(s->t, p, named, nnamed, index[i]));
+	for (size_t i = 0; i < m; i++) {
+		const char *colon = strchr(index[i], ':');
+		struct named key = { strtol(index[i], NULL, 10), 0 };
+		const struct named *found = nnamed ? bsearch(&key, named, nnamed, sizeof(key), named_order) : NULL;
+
+		objects[i] = common_number(s, second, !by_gp ? found ? found->object : -1 :
+					   tree_by_gp(s->t, strtoull(colon ? colon + 1 : index[i], NULL, 10)));
+	}
 	for (size_t i = 0; m && nvalues / m == m && nvalues % m == 0 && i < nvalues; i++)
 		if (objects[i / m] >= 0 && objects[i % m] >= 0)
 			out->list[out->n++] = (struct value){ objects[i / m], objects[i % m], value[i] };
@@ -224,15 +203,20 @@ static int attributes_read(const struct compare_side *s, bool second, const stru
 
 /* --- remarks --- */
 
-/* The first value that differs, and how many. */
-static void values_compare(const struct compare_match *m, const struct part *p, const struct values v[2],
-			   struct compare_remarks *r)
+/* Distances, or values of a memory attribute: the first value that differs, and how many. */
+static void compare_numbers(const struct compare_match *m, const struct part *p, const struct part *other,
+			    struct compare_remarks *r)
 {
+	bool attribute = p->head->element->tag == TAG_MEMATTR;
+	int (*read)(const struct compare_side *s, bool second, const struct part *p, struct values *out) =
+		attribute ? attributes_read : distances_read;
 	const struct value *from = NULL, *to = NULL;
 	struct buf tail = {0}, what = {0};
+	struct values v[2] = {0};
 	size_t differ = 0;
 
-	for (size_t i = 0, j = 0; i < v[0].n && j < v[1].n;) {
+	r->failed |= read(&m->side[0], false, p, &v[0]) || read(&m->side[1], true, other, &v[1]);
+	for (size_t i = 0, j = 0; !r->failed && i < v[0].n && j < v[1].n;) {
 		const struct value *a = &v[0].list[i], *b = &v[1].list[j];
 		int rc = value_order(a, b);
 
@@ -243,17 +227,15 @@ static void values_compare(const struct compare_match *m, const struct part *p, 
 		i += rc <= 0;
 		j += rc >= 0;
 	}
-	if (!differ)
-		return;
-	buf_puts(&what, "");
-	tree_label(m->side[0].t, from->of, &what);
-	if (p->head->element->tag != TAG_MEMATTR) {
-		buf_puts(&what, " to ");
-		tree_label(m->side[0].t, from->to, &what);
+	if (differ) {
+		tree_label(m->side[0].t, from->of, &what);
+		if (!attribute) {
+			buf_puts(&what, " to ");
+			tree_label(m->side[0].t, from->to, &what);
+		}
+		r->failed |= what.failed;
 	}
-	if (what.failed) {
-		r->failed = true;
-	} else {
+	if (differ && !r->failed) {
 		buf_printf(&tail, ": %s %s -> %s", what.data, from->text, to->text);
 		if (differ > 1)
 			buf_printf(&tail, " (and %zu more)", differ - 1);
@@ -261,20 +243,6 @@ static void values_compare(const struct compare_match *m, const struct part *p, 
 				   what.data, from->text, to->text, &tail);
 	}
 	buf_free(&what);
-}
-
-/* Distances, or values of a memory attribute. */
-static void compare_numbers(const struct compare_match *m, const struct part *a, const struct part *b,
-			    struct compare_remarks *r)
-{
-	int (*read)(const struct compare_side *s, bool second, const struct part *p, struct values *out) =
-		a->head->element->tag == TAG_MEMATTR ? attributes_read : distances_read;
-	struct values v[2] = {0};
-
-	if (read(&m->side[0], false, a, &v[0]) || read(&m->side[1], true, b, &v[1]))
-		r->failed = true;
-	else
-		values_compare(m, a, v, r);
 	for (int i = 0; i < 2; i++) {
 		free(v[i].list);
 		free(v[i].text);

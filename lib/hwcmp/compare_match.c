@@ -357,47 +357,40 @@ static int match_survey(struct compare_match *m)
 	       side_survey(&m->side[1], &m->side[0].t->objects[0]) ? -1 : 0;
 }
 
-static int match_processors(struct compare_match *m)
-{
-	const struct compare_side *s = m->side;
-
-	if (pair_named(m, BY_PU) || match_survey(m))
-		return -1;
-	pair_around(m, "PU", "Package");
-	if (pair_rest(m, "Package"))
-		return -1;
-	/* A PU in another package is not the same PU. */
-	for (size_t i = 0; i < s[0].t->n; i++)
-		if (compare_tree_is(s[0].t, i, "PU") && !is_free(&s[0], i) && !same_package(m, i, s[0].partner[i]))
-			objects_part(m, i);
-	pair_around(m, "PU", NULL);
-	return 0;
-}
-
-static int match_devices(struct compare_match *m)
-{
-	if (pair_named(m, BY_LABEL) || pair_named(m, BY_PCI_AND_NAME) || pair_named(m, BY_PCI_AND_SUBTYPE) ||
-	    pair_named(m, BY_DEVICE))
-		return -1;
-	follow_names(m);
-	if (pair_named(m, BY_PCI_AND_NAME) || pair_named(m, BY_PCI_AND_SUBTYPE))
-		return -1;
-	pair_around(m, "PCIDev", "Bridge");
-	pair_around(m, "NUMANode", "MemCache");
-	return 0;
-}
-
 int compare_match_make(const struct tree *a, const struct tree *b, struct compare_match *out)
 {
 	/* A later hwloc reports more, and a later format has more of it. */
 	long x = strtol(a->version, NULL, 10) + strtol(compare_match_exporter(a), NULL, 10);
 	long y = strtol(b->version, NULL, 10) + strtol(compare_match_exporter(b), NULL, 10);
 	struct compare_match m = { .newer = x == y ? -1 : y > x };
+	const struct compare_side *s = &m.side[0];
 	int rc = side_make(&m.side[0], a) || side_make(&m.side[1], b) ? -1 : 0;
 
 	if (!rc) {
 		objects_pair(&m, 0, 0);
-		rc = match_processors(&m) || match_devices(&m) || pair_rest(&m, NULL) || match_survey(&m) ? -1 : 0;
+		rc = pair_named(&m, BY_PU) || match_survey(&m) ? -1 : 0;
+	}
+	if (!rc) {
+		pair_around(&m, "PU", "Package");
+		rc = pair_rest(&m, "Package");
+	}
+	if (!rc) {
+		/* A PU in another package is not the same PU. */
+		for (size_t i = 0; i < a->n; i++)
+			if (compare_tree_is(a, i, "PU") && !is_free(s, i) && !same_package(&m, i, s->partner[i]))
+				objects_part(&m, i);
+		pair_around(&m, "PU", NULL);
+		rc = pair_named(&m, BY_LABEL) || pair_named(&m, BY_PCI_AND_NAME) ||
+			pair_named(&m, BY_PCI_AND_SUBTYPE) || pair_named(&m, BY_DEVICE) ? -1 : 0;
+	}
+	if (!rc) {
+		follow_names(&m);
+		rc = pair_named(&m, BY_PCI_AND_NAME) || pair_named(&m, BY_PCI_AND_SUBTYPE) ? -1 : 0;
+	}
+	if (!rc) {
+		pair_around(&m, "PCIDev", "Bridge");
+		pair_around(&m, "NUMANode", "MemCache");
+		rc = pair_rest(&m, NULL) || match_survey(&m) ? -1 : 0;
 	}
 	if (rc)
 		compare_match_free(&m);

@@ -41,22 +41,6 @@ static void move_report(struct comparison *c, size_t object, long a, long b)
 	buf_free(&to);
 }
 
-/* Its bus, or the bridge before it, if it is still in the same place. */
-static void compare_bus(struct comparison *c, size_t a, size_t b, size_t known)
-{
-	const struct compare_side *s = c->m.side;
-	const char *x = tree_attr(&s[0].t->objects[a], "pci_busid"), *y = tree_attr(&s[1].t->objects[b], "pci_busid");
-	int pa = s[0].t->objects[a].parent, pb = s[1].t->objects[b].parent;
-	struct buf tail = {0};
-
-	if (x && y && strcmp(x, y)) {
-		compare_value_tail("bus", x, y, &tail);
-		comparison_remark(c, s[0].t, known, SEVERITY_WIRING, CHANGE_CHANGED, "bus", x, y, &tail);
-	} else if (s[0].partner[pa] >= 0 && s[0].partner[pa] != pb) {
-		move_report(c, known, pa, pb);
-	}
-}
-
 /* The nearest ancestor in the tree that both trees have. */
 static long place_of(const struct compare_side *s, size_t object)
 {
@@ -65,17 +49,6 @@ static long place_of(const struct compare_side *s, size_t object)
 	while (at > 0 && (s->t->objects[at].type->family != FAMILY_TREE || s->partner[at] < 0))
 		at = s->t->objects[at].parent;
 	return at;
-}
-
-/* Objects on a device move with it, and a bridge is where its devices are. */
-static bool goes_along(const struct compare_match *m, size_t a, size_t b)
-{
-	int parent = m->side[0].t->objects[a].parent, other = m->side[1].t->objects[b].parent;
-
-	if (compare_tree_is(m->side[0].t, a, "Bridge"))
-		return true;
-	return !compare_tree_is(m->side[0].t, a, "PCIDev") && parent > 0 && m->side[0].partner[parent] == other &&
-	       m->side[0].t->objects[parent].type->family != FAMILY_TREE;
 }
 
 static void compare_numbering(struct comparison *c, size_t a, size_t b)
@@ -130,16 +103,26 @@ void compare_place(struct comparison *c, size_t a, size_t b)
 		const struct compare_side *s = c->m.side;
 		bool pci = compare_tree_is(s[0].t, a, "PCIDev");
 		size_t known = pci ? compare_device_known_by(s[0].t, a) : a;
+		int pa = s[0].t->objects[a].parent, pb = s[1].t->objects[b].parent;
+		const char *bus = tree_attr(&s[0].t->objects[a], "pci_busid");
+		const char *now = tree_attr(&s[1].t->objects[b], "pci_busid");
+		struct buf tail = {0};
 		long x, y;
 
-		if (goes_along(&c->m, a, b))
+		/* Objects on a device move with it, and a bridge is where its devices are. */
+		if (compare_tree_is(s[0].t, a, "Bridge") ||
+		    (!pci && pa > 0 && s[0].partner[pa] == pb && s[0].t->objects[pa].type->family != FAMILY_TREE))
 			return;
 		x = place_of(&s[0], a);
 		y = place_of(&s[1], b);
-		if (s[0].partner[x] != y)
+		if (s[0].partner[x] != y) {
 			move_report(c, known, x, y);
-		else if (pci)
-			compare_bus(c, a, b, known);
+		} else if (pci && bus && now && strcmp(bus, now)) {
+			compare_value_tail("bus", bus, now, &tail);
+			comparison_remark(c, s[0].t, known, SEVERITY_WIRING, CHANGE_CHANGED, "bus", bus, now, &tail);
+		} else if (pci && s[0].partner[pa] >= 0 && s[0].partner[pa] != pb) {
+			move_report(c, known, pa, pb);	/* behind another bridge */
+		}
 	}
 }
 
@@ -154,18 +137,6 @@ struct marks {
 	bool *emptied;		/* contains an object that came or went, too */
 	bool *gpu;		/* a GPU in it is matched */
 };
-
-/* The base classes of PCI (PCI Code and ID Assignment, 1): storage, network, display, processors, accelerators. */
-static bool is_worth(const struct tree_object *o)
-{
-	static const char *const classes[] = { "01", "02", "03", "0b", "12" };
-	const char *type = tree_attr(o, "pci_type");
-
-	for (size_t i = 0; type && i < COUNT(classes); i++)
-		if (!strncmp(type, classes[i], 2))
-			return true;
-	return false;
-}
 
 /*
  * The order of preference for a device's name: lower is better. OpenCL is an additional name of devices that have
@@ -227,9 +198,17 @@ static bool is_gpu(const struct tree_object *o)
 
 static enum severity loss_severity(const struct compare_side *s, size_t object, const struct marks *k)
 {
+	/*
+	 * The base classes of PCI (PCI Code and ID Assignment, 1): storage, network, display, processors, accelerators.
+	 */
+	static const char *const classes[] = { "01", "02", "03", "0b", "12" };
 	const struct tree_object *o = &s->t->objects[object];
+	const char *type = tree_attr(o, "pci_type");
+	bool is_worth = false;
 
-	if (compare_tree_is(s->t, object, "PCIDev") && compare_device_known_by(s->t, object) == object && !is_worth(o))
+	for (size_t i = 0; type && i < COUNT(classes); i++)
+		is_worth |= !strncmp(type, classes[i], 2);
+	if (compare_tree_is(s->t, object, "PCIDev") && compare_device_known_by(s->t, object) == object && !is_worth)
 		return SEVERITY_WIRING;
 	/* An OS device alone: its driver is missing or, of one of a GPU's names, the library that provides it. */
 	if (compare_tree_is(s->t, object, "OSDev"))
@@ -237,15 +216,6 @@ static enum severity loss_severity(const struct compare_side *s, size_t object, 
 	if (compare_tree_is(s->t, object, "Misc") && strcmp(tree_kind(o), "memory module"))
 		return SEVERITY_COSMETIC;
 	return is_one(s->t, object, "Group", "Bridge") ? SEVERITY_WIRING : SEVERITY_CAPACITY;
-}
-
-/* Gone with the cores, devices or memory in it, which are reported. */
-static bool goes_unsaid(const struct compare_side *s, size_t object, const struct marks *k)
-{
-	if (is_one(s->t, object, "Bridge", "MemCache"))
-		return k->emptied[object];
-	return !is_one(s->t, object, "Package", "Core", "PU") && s->t->objects[object].type->family == FAMILY_TREE &&
-	       s->vacant[object];
 }
 
 static void presence_remark(struct comparison *c, const struct compare_side *s, size_t object, const struct marks *k,
@@ -301,8 +271,14 @@ void compare_presence(struct comparison *c, bool gone)
 		else if (o->type->family != FAMILY_TREE)
 			k.emptied[o->parent] = true;
 	}
-	for (size_t i = 1; i < s->t->n; i++)
-		if (s->partner[i] < 0 && !k.covered[i] && !goes_unsaid(s, i, &k))
+	for (size_t i = 1; i < s->t->n; i++) {
+		/* Gone with the cores, devices or memory in it, which are reported. */
+		bool unsaid = is_one(s->t, i, "Bridge", "MemCache") ? k.emptied[i] :
+			!is_one(s->t, i, "Package", "Core", "PU") && s->t->objects[i].type->family == FAMILY_TREE &&
+			s->vacant[i];
+
+		if (s->partner[i] < 0 && !k.covered[i] && !unsaid)
 			presence_remark(c, s, i, &k, gone);
+	}
 	free(all);
 }

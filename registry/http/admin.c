@@ -3,7 +3,6 @@
 #include "handlers.h"
 
 #include "base/log.h"
-#include "ingest/encode.h"
 #include "ingest/gate.h"
 #include "store/document.h"
 #include "upkeep/fsck.h"
@@ -98,11 +97,11 @@ static int join_base(struct db *db, const char *node, const PGresult *r, char cl
 static int create_base(struct db *db, const char *node, const PGresult *r, char class[static DB_KEY],
 		       const struct accepted_document *d, int *moved, struct err *e)
 {
-	struct encode_insertion n = { .class = class, .shape = PQgetvalue(r, 0, SHAPE), .node = node, .xml = &d->xml,
-			      .parsed = &d->parsed };
+	struct base_insertion n = { .class = class, .shape = PQgetvalue(r, 0, SHAPE), .node = node, .xml = &d->xml,
+				    .detail = d->parsed.detail, .facts = d->parsed.facts };
 	char base[DB_KEY];
 	struct layout_key layout;
-	int rc = encode_insert_base(db, &n, base, &layout, e);
+	int rc = base_rows_insert(db, &n, base, &layout, e);
 
 	if (rc)
 		return rc < 0 ? -1 : join_base(db, node, r, class, moved, e);
@@ -118,62 +117,39 @@ static bool is_base(const PGresult *r)
 
 /*
  * The node's row is locked and read again: an export may have been committed meanwhile. moved: the base that is in
- * another class now, unchanged if none.
+ * another class now, unchanged if none. 0, 1 with the reply filled, -1.
  */
 static int run_transaction(struct call *c, struct db *db, const struct accepted_document *d,
 			   char class[static DB_KEY], int *moved, struct err *e)
 {
 	PGresult *r = NULL;
-	int rc = -1;
+	int rc = db_execute(db, e, "BEGIN", 0, NULL);
 
-	if (db_execute(db, e, "BEGIN", 0, NULL))
-		goto done;
-	if (!(r = admin_query_node(c, db, NODE_STATE " FOR UPDATE OF n"))) {
+	if (rc == 0 && !(r = admin_query_node(c, db, NODE_STATE " FOR UPDATE OF n")))
 		rc = 1;
-		goto done;
-	}
-	if (is_base(r) == (d->xml.data != NULL) || *PQgetvalue(r, 0, DRIFTS) != 't') {
-		err_set(e, "the node was stored differently meanwhile; retry");
-		goto done;
-	}
-	if (db_query_key(db, class, e, "INSERT INTO class (accepted_from) VALUES ($1) RETURNING id", 1,
-			 &DB_TEXT(PQgetvalue(r, 0, CLASS))) != 1 ||
-	    (is_base(r) ? move_base(db, PQgetvalue(r, 0, BASE), class, e) :
-			  create_base(db, c->node, r, class, d, moved, e)) ||
-	    db_execute(db, e, "DELETE FROM drift WHERE node = $1", 1, &DB_TEXT(c->node)) ||
-		    db_execute(db, e, "COMMIT", 0, NULL))
-		goto done;
-	rc = 0;
-done:
+	else if (rc == 0 && (is_base(r) == (d->xml.data != NULL) || *PQgetvalue(r, 0, DRIFTS) != 't'))
+		rc = err_set(e, "the node was stored differently meanwhile; retry");
+	else if (rc == 0 && (db_query_key(db, class, e, "INSERT INTO class (accepted_from) VALUES ($1) RETURNING id", 1,
+					  &DB_TEXT(PQgetvalue(r, 0, CLASS))) != 1 ||
+			     (is_base(r) ? move_base(db, PQgetvalue(r, 0, BASE), class, e) :
+					   create_base(db, c->node, r, class, d, moved, e)) ||
+			     db_execute(db, e, "DELETE FROM drift WHERE node = $1", 1, &DB_TEXT(c->node))))
+		rc = -1;
 	PQclear(r);
-	if (rc)
-		db_execute(db, NULL, "ROLLBACK", 0, NULL);
-	return rc;
-}
-
-static int read_document(struct call *c, struct db *db, struct accepted_document *out, struct err *e)
-{
-	struct accepted_document d = {0};
-
-	if (document_load(c->service->bases, db, c->node, NULL, &d.xml, NULL, e) != DOCUMENT_OK)
-		return -1;
-	if (parser_read(c->service->parser, c->node, &d.xml, &d.parsed, NULL, e) != PARSER_OK) {
-		buf_free(&d.xml);
-		return -1;
-	}
-	*out = d;
-	return 0;
+	return db_end(db, rc, e);
 }
 
 static void accept_drifted(struct call *c, struct db *db, const PGresult *r)
 {
 	struct accepted_document d = {0};
-	char class[DB_KEY];
 	struct bases *b = c->service->bases;
+	int moved = is_base(r) ? atoi(PQgetvalue(r, 0, BASE)) : 0, rc = 0;
+	char class[DB_KEY];
 	struct err e;
-	int moved = is_base(r) ? atoi(PQgetvalue(r, 0, BASE)) : 0;
-	int rc = is_base(r) ? 0 : read_document(c, db, &d, &e);
 
+	if (!is_base(r) && (document_load(b, db, c->node, NULL, &d.xml, NULL, &e) != DOCUMENT_OK ||
+			    parser_read(c->service->parser, c->node, &d.xml, &d.parsed, NULL, &e) != PARSER_OK))
+		rc = -1;
 	if (rc == 0)
 		rc = run_transaction(c, db, &d, class, &moved, &e);
 	if (rc == 0)
@@ -182,7 +158,7 @@ static void accept_drifted(struct call *c, struct db *db, const PGresult *r)
 		call_fail(c, 503, "%s: %s", c->node, e.text);
 	if (rc == 0) {
 		log_info("%s: accepted by uid %u as class c%s", c->node, (unsigned) c->signer, class);
-		upkeep_notify_accept(c->service->upkeep);
+		upkeep_notify(c->service->upkeep, UPKEEP_ON_ACCEPT);
 		accept_reply(c, db, class);
 	}
 	buf_free(&d.xml);
@@ -199,7 +175,7 @@ void accept_node(struct call *c)
 	else if (r)
 		accept_reply(c, db, PQgetvalue(r, 0, CLASS));
 	PQclear(r);
-	db_release(c->service->pool, db);
+	db_release(db);
 }
 
 /* --- forget --- */
@@ -219,37 +195,32 @@ int forget_admit(struct call *c)
 #define REMATCH "UPDATE registry SET matched = least(matched, (SELECT max(since) FROM node) - interval '1 second')" \
 	" WHERE EXISTS (SELECT FROM fabric)"
 
-/* The number of former exports in `past`: 0, or -1 with the reply filled. */
-static int delete_node(struct call *c, struct db *db, char past[static DB_KEY])
-{
-	PGresult *r = NULL;
-	struct err e;
-
-	if (db_execute(db, &e, "BEGIN", 0, NULL))
-		return call_fail(c, 503, "%s: %s", c->node, e.text);
-	if (!(r = admin_query_node(c, db, HOLD)))
-		return -1;
-	PQclear(r);
-	if (db_query_key(db, past, &e, FORGET, 1, &DB_TEXT(c->node)) != 1 || db_execute(db, &e, REMATCH, 0, NULL) ||
-	    db_execute(db, &e, "COMMIT", 0, NULL))
-		return call_fail(c, 503, "%s: %s", c->node, e.text);
-	return 0;
-}
-
 void forget_node(struct call *c)
 {
 	struct db *db = call_acquire_writer(c);
+	PGresult *held = NULL;
 	char past[DB_KEY];
+	struct err e;
 
-	if (db && delete_node(c, db, past) == 0) {
+	if (!db)
+		return;
+	/* What is not committed is rolled back with db_release. */
+	if (db_execute(db, &e, "BEGIN", 0, NULL)) {
+		call_fail(c, 503, "%s: %s", c->node, e.text);
+	} else if (!(held = admin_query_node(c, db, HOLD))) {
+		/* the reply is filled */
+	} else if (db_query_key(db, past, &e, FORGET, 1, &DB_TEXT(c->node)) != 1 ||
+		   db_execute(db, &e, REMATCH, 0, NULL) || db_execute(db, &e, "COMMIT", 0, NULL)) {
+		call_fail(c, 503, "%s: %s", c->node, e.text);
+	} else {
 		log_info("%s: removed by uid %u, with %s former exports", c->node, (unsigned) c->signer, past);
 		publisher_request(c->service->publisher);
-		upkeep_notify_costs(c->service->upkeep);
+		upkeep_notify(c->service->upkeep, UPKEEP_ON_COSTS);
 		call_json(c, 200, json_pack("{s:s, s:I}", "node", c->node, "history",
 					    (json_int_t) strtoll(past, NULL, 10)));
 	}
-	/* Rolls back what was not committed. */
-	db_release(c->service->pool, db);
+	PQclear(held);
+	db_release(db);
 }
 
 /* --- check of stored documents --- */
@@ -277,35 +248,29 @@ int fsck_repair_admit(struct call *c)
 	return claim_admit(c, FSCK_REPAIR_CLAIM, "repair stored documents");
 }
 
-static void run_fsck(struct call *c, struct db *db)
+void fsck_post(struct call *c)
 {
 	const char *after = call_param(c, "after") ? call_param(c, "after") : "";
-	struct fsck f = { .bases = c->service->bases, .db = db, .parser = c->service->parser,
+	struct gate_slot slot = { .node = c->node };
+	struct fsck f = { .bases = c->service->bases, .parser = c->service->parser,
 			  .record = !strcmp(c->node, FSCK_REPAIR_CLAIM) };
 	char stored[DB_KEY];	/* for progress displays */
 	struct err e;
-
-	if (db_query_key(db, stored, &e, "SELECT (SELECT count(*) FROM node) + (SELECT count(*) FROM past)", 0,
-			 NULL) != 1 || fsck_some(&f, after, &e))
-		call_fail(c, strncmp(db_state(db), "22", 2) ? 503 : 400, "%s: %s", c->node, e.text);
-	else
-		call_json(c, 200, json_pack("{s:I, s:I, s:o, s:s?}",
-					    "documents", (json_int_t) strtoll(stored, NULL, 10),
-					    "checked", (json_int_t) f.checked,
-					    "unreadable", f.unreadable, "next", *f.next ? f.next : NULL));
-}
-
-void fsck_post(struct call *c)
-{
-	struct gate_slot slot = { .node = c->node };
-	struct db *db;
 
 	if (gate_enter(c->service->gate, &slot) != GATE_ENTERED) {
 		call_fail(c, 503, "%s: too many documents are being processed; try again later", c->node);
 		return;
 	}
-	if ((db = call_acquire_writer(c)))
-		run_fsck(c, db);
-	db_release(c->service->pool, db);
+	if ((f.db = call_acquire_writer(c))) {
+		if (db_query_key(f.db, stored, &e, "SELECT (SELECT count(*) FROM node) + (SELECT count(*) FROM past)",
+				 0, NULL) != 1 || fsck_some(&f, after, &e))
+			call_fail(c, strncmp(db_state(f.db), "22", 2) ? 503 : 400, "%s: %s", c->node, e.text);
+		else
+			call_json(c, 200, json_pack("{s:I, s:I, s:o, s:s?}",
+						    "documents", (json_int_t) strtoll(stored, NULL, 10),
+						    "checked", (json_int_t) f.checked,
+						    "unreadable", f.unreadable, "next", *f.next ? f.next : NULL));
+		db_release(f.db);
+	}
 	gate_leave(c->service->gate, &slot);
 }

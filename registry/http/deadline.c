@@ -2,14 +2,21 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "deadline.h"
 
-#include <pthread.h>
-#include <stdlib.h>
+#include <assert.h>
 #include <sys/ioctl.h>
 #include <sys/queue.h>
 
 #include "base/clock.h"
 #include "peer.h"
 
+/*
+ * Notes
+ *
+ * One lock, that of the thread, protects all connections and sources. Called by libmicrohttpd's threads and by workers,
+ * for a connection that libmicrohttpd keeps open until deadline_remove: a socket is shut down here, and never closed. A
+ * connection that was shut down stays in the list, but no longer counts. `idle`, `keep` and `until` are what its
+ * request is doing: see deadline.h.
+ */
 struct source {
 	LIST_ENTRY(source) link;
 	struct in6_addr address;
@@ -26,10 +33,7 @@ struct deadline {
 };
 
 struct deadlines {
-	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t wake;
-	bool stop;
+	struct background background;	/* its lock is of all that follows */
 	unsigned n;		/* connections not shut down */
 	LIST_HEAD(, deadline) all;
 	LIST_HEAD(, source) sources;
@@ -37,6 +41,7 @@ struct deadlines {
 
 static void connection_shut(struct deadlines *d, struct deadline *one)
 {
+	assert(!one->shut && one->source->n && d->n);
 	shutdown(one->fd, SHUT_RDWR);
 	one->shut = true;
 	one->source->n--;
@@ -48,16 +53,16 @@ static void *deadline_thread(void *user)
 	struct deadlines *d = user;
 	struct deadline *one;
 
-	pthread_mutex_lock(&d->lock);
-	while (!d->stop) {
+	pthread_mutex_lock(&d->background.lock);
+	while (!d->background.stop) {
 		double t = clock_now();
 
 		LIST_FOREACH(one, &d->all, link)
 			if (one->until && one->until <= t && !one->shut)
 				connection_shut(d, one);
-		clock_wait(&d->wake, &d->lock, clock_now() + 1);
+		clock_wait(&d->background.wake, &d->background.lock, t + 1);
 	}
-	pthread_mutex_unlock(&d->lock);
+	pthread_mutex_unlock(&d->background.lock);
 	return NULL;
 }
 
@@ -69,12 +74,9 @@ struct deadlines *deadlines_start(struct err *e)
 		err_set(e, "out of memory");
 		return NULL;
 	}
-	pthread_mutex_init(&d->lock, NULL);
-	pthread_cond_init(&d->wake, NULL);
 	LIST_INIT(&d->all);
 	LIST_INIT(&d->sources);
-	if (pthread_create(&d->thread, NULL, deadline_thread, d)) {
-		err_set(e, "cannot create a thread for deadlines");
+	if (background_start(&d->background, deadline_thread, d, "deadlines", e)) {
 		free(d);
 		return NULL;
 	}
@@ -85,11 +87,8 @@ void deadlines_stop(struct deadlines *d)
 {
 	if (!d)
 		return;
-	pthread_mutex_lock(&d->lock);
-	d->stop = true;
-	pthread_cond_signal(&d->wake);
-	pthread_mutex_unlock(&d->lock);
-	pthread_join(d->thread, NULL);
+	background_stop(&d->background);
+	assert(LIST_EMPTY(&d->all));
 	free(d);
 }
 
@@ -140,7 +139,7 @@ struct deadline *deadline_add(struct deadlines *d, int fd, const struct sockaddr
 	one->idle = true;
 	one->since = clock_now();
 	one->until = one->since + seconds;
-	pthread_mutex_lock(&d->lock);
+	pthread_mutex_lock(&d->background.lock);
 	if ((one->source = source_of(d, &address))) {
 		one->source->n++;
 		one->source->held++;
@@ -155,7 +154,7 @@ struct deadline *deadline_add(struct deadlines *d, int fd, const struct sockaddr
 		free(one);
 		one = NULL;
 	}
-	pthread_mutex_unlock(&d->lock);
+	pthread_mutex_unlock(&d->background.lock);
 	return one;
 }
 
@@ -163,9 +162,9 @@ unsigned deadlines_count(struct deadlines *d)
 {
 	unsigned n;
 
-	pthread_mutex_lock(&d->lock);
+	pthread_mutex_lock(&d->background.lock);
 	n = d->n;
-	pthread_mutex_unlock(&d->lock);
+	pthread_mutex_unlock(&d->background.lock);
 	return n;
 }
 
@@ -173,19 +172,19 @@ void deadline_set(struct deadlines *d, struct deadline *one, unsigned seconds)
 {
 	if (!one)
 		return;
-	pthread_mutex_lock(&d->lock);
+	pthread_mutex_lock(&d->background.lock);
 	one->since = clock_now();
 	one->until = seconds ? one->since + seconds : 0;
-	pthread_mutex_unlock(&d->lock);
+	pthread_mutex_unlock(&d->background.lock);
 }
 
 void deadline_idle(struct deadlines *d, struct deadline *one, bool idle)
 {
 	if (!one)
 		return;
-	pthread_mutex_lock(&d->lock);
+	pthread_mutex_lock(&d->background.lock);
 	one->idle = idle;
-	pthread_mutex_unlock(&d->lock);
+	pthread_mutex_unlock(&d->background.lock);
 }
 
 void deadlines_shut_idle(struct deadlines *d, double seconds)
@@ -194,21 +193,21 @@ void deadlines_shut_idle(struct deadlines *d, double seconds)
 	double since;
 	int unread;
 
-	pthread_mutex_lock(&d->lock);
+	pthread_mutex_lock(&d->background.lock);
 	since = clock_now() - seconds;
 	LIST_FOREACH(one, &d->all, link)
 		if (one->idle && one->since <= since && !one->shut && !ioctl(one->fd, FIONREAD, &unread) && !unread)
 			connection_shut(d, one);
-	pthread_mutex_unlock(&d->lock);
+	pthread_mutex_unlock(&d->background.lock);
 }
 
 void deadline_keep(struct deadlines *d, struct deadline *one, bool keep)
 {
 	if (!one)
 		return;
-	pthread_mutex_lock(&d->lock);
+	pthread_mutex_lock(&d->background.lock);
 	one->keep = keep;
-	pthread_mutex_unlock(&d->lock);
+	pthread_mutex_unlock(&d->background.lock);
 }
 
 bool deadline_acquire(struct deadlines *d, struct deadline *one, enum deadline_share which, size_t amount, size_t max)
@@ -218,10 +217,10 @@ bool deadline_acquire(struct deadlines *d, struct deadline *one, enum deadline_s
 
 	if (!s || IN6_IS_ADDR_LOOPBACK(&s->address))
 		return true;
-	pthread_mutex_lock(&d->lock);
+	pthread_mutex_lock(&d->background.lock);
 	may = !s->had[which] || s->had[which] + amount <= max;
 	s->had[which] += may ? amount : 0;
-	pthread_mutex_unlock(&d->lock);
+	pthread_mutex_unlock(&d->background.lock);
 	return may;
 }
 
@@ -229,16 +228,17 @@ void deadline_release(struct deadlines *d, struct deadline *one, enum deadline_s
 {
 	if (!one || IN6_IS_ADDR_LOOPBACK(&one->source->address))
 		return;
-	pthread_mutex_lock(&d->lock);
+	pthread_mutex_lock(&d->background.lock);
+	assert(one->source->had[which] >= amount);
 	one->source->had[which] -= amount;
-	pthread_mutex_unlock(&d->lock);
+	pthread_mutex_unlock(&d->background.lock);
 }
 
 void deadline_remove(struct deadlines *d, struct deadline *one)
 {
 	if (!one)
 		return;
-	pthread_mutex_lock(&d->lock);
+	pthread_mutex_lock(&d->background.lock);
 	LIST_REMOVE(one, link);
 	if (!one->shut) {
 		one->source->n--;
@@ -248,6 +248,6 @@ void deadline_remove(struct deadlines *d, struct deadline *one)
 		LIST_REMOVE(one->source, link);
 		free(one->source);
 	}
-	pthread_mutex_unlock(&d->lock);
+	pthread_mutex_unlock(&d->background.lock);
 	free(one);
 }

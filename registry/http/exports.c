@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "handlers.h"
 
+#include <assert.h>
 #include <strings.h>
 
 #include "base/log.h"
@@ -12,6 +13,12 @@
 #include "delta/pack.h"
 #include "upkeep/upkeep.h"
 
+/*
+ * Notes
+ *
+ * An export belongs to one thread at a time: a worker until it is queued, a committer until export_done, then a worker
+ * again if it must be encoded anew. Whoever finishes it frees it and calls done, after which the call is gone.
+ */
 #define DUPLICATE_SECONDS 1
 /* of a document, when the node turns out to be in another class or the base was deleted */
 #define ENCODE_ATTEMPTS 4
@@ -58,9 +65,9 @@ static void receipt_reply(struct call *c, const struct commit_receipt *r)
 	if (r->moved)
 		publisher_request(c->service->publisher);
 	if (r->drifted)
-		upkeep_notify_drift(c->service->upkeep);
+		upkeep_notify(c->service->upkeep, UPKEEP_ON_DRIFT);
 	if (!strcmp(r->stored, "patch"))
-		upkeep_notify_patch(c->service->upkeep);
+		upkeep_notify(c->service->upkeep, UPKEEP_ON_PATCH);
 	/* Already stored: an agent without an acknowledgement repeats the request, and its document is known then. */
 	memcpy(as_signed.node, c->signed_name, sizeof(as_signed.node));
 	if (claim_ack(&as_signed, c->reply.ack)) {
@@ -77,16 +84,6 @@ static void receipt_reply(struct call *c, const struct commit_receipt *r)
 	buf_printf(&text, ",\"shape\":\"%s\",\"stored\":\"%s\",\"stored_bytes\":%zu,\"xml_bytes\":%zu}\n", r->shape,
 		   r->stored, r->stored_bytes, r->xml_bytes);
 	call_body(c, "application/json", &text);
-}
-
-/* The agent continues from the last sequence number, whatever its clock says. */
-static void reply_stale(struct call *c, uint64_t last)
-{
-	char text[320];
-
-	snprintf(text, sizeof(text), "%s: sequence number %" PRIu64 " is not above %" PRIu64 ", the last of this boot",
-		 c->node, c->claim.seq, last);
-	call_json(c, 409, json_pack("{s:s, s:I}", "error", text, "last", (json_int_t) last));
 }
 
 static int fail_quota(struct call *c)
@@ -112,24 +109,21 @@ struct export {
 	size_t held;		/* bytes acquired for it from the budget of documents */
 };
 
-static void export_free(struct export *x)
-{
-	server_budget_release(&x->call->service->documents, x->held);
-	buf_free(&x->xml);
-	encoded_free(&x->encoded);
-	free(x);
-}
-
 static void export_finish(struct export *x)
 {
 	struct call *c = x->call;
 
-	export_free(x);
+	server_budget_release(&c->service->documents, x->held);
+	buf_free(&x->xml);
+	encoded_free(&x->encoded);
+	free(x);
 	c->done(c);
 }
 
 static void reply_result(struct call *c, const struct commit_request *d)
 {
+	char text[320];
+
 	switch (d->result) {
 	case COMMIT_OK:
 		receipt_reply(c, &d->receipt);
@@ -139,7 +133,10 @@ static void reply_result(struct call *c, const struct commit_request *d)
 					    (int) gate_window(c->service->gate)));
 		break;
 	case COMMIT_STALE:
-		reply_stale(c, d->receipt.last);
+		/* The agent continues from the last sequence number, whatever its clock says. */
+		snprintf(text, sizeof(text), "%s: sequence number %" PRIu64 " is not above %" PRIu64 ", the last of"
+			 " this boot", c->node, c->claim.seq, d->receipt.last);
+		call_json(c, 409, json_pack("{s:s, s:I}", "error", text, "last", (json_int_t) d->receipt.last));
 		break;
 	case COMMIT_QUOTA:
 		fail_quota(c);
@@ -154,47 +151,6 @@ static void reply_result(struct call *c, const struct commit_request *d)
 	}
 }
 
-static struct export *export_of(struct commit_request *d)
-{
-	return (struct export *) ((char *) d - offsetof(struct export, commit));
-}
-
-static int export_encode(struct export *x)
-{
-	static const unsigned status[] = { [ENCODE_REFUSED] = 422, [ENCODE_FAILED] = 503 };
-	struct call *c = x->call;
-	const struct service *s = c->service;
-	struct err e;
-	enum encode_result rc = encode_document(&s->settings, s->bases, s->pool, s->parser, c->node, x->commit.host,
-						x->commit.receipt.class, &x->xml, &x->encoded, &e);
-
-	if (rc == ENCODE_OK)
-		return 0;
-	if (rc == ENCODE_QUOTA)
-		return fail_quota(c);
-	if (rc == ENCODE_REFUSED)
-		log_warning("%s", e.text);
-	return call_fail(c, status[rc], "%s", e.text);
-}
-
-/* Enter the gate: 0, or -1 with the reply filled. */
-static int enter_gate(struct call *c, struct gate_slot *t)
-{
-	t->node = c->node;
-	peer_address(c, t->address);
-	switch (gate_enter(c->service->gate, t)) {
-	case GATE_ENTERED:
-		return 0;
-	case GATE_DUPLICATE:
-		call_fail(c, 429, "%s: another document of this node is being processed", c->node);
-		c->reply.retry_after = DUPLICATE_SECONDS;
-		return -1;
-	case GATE_FULL:
-		break;
-	}
-	return call_fail(c, 503, "%s: too many documents are being processed; try again later", c->node);
-}
-
 /*
  * In a slot of the gate, decompressed first unless it is held: 0, or -1 with the reply filled. While the export waits
  * for its transaction, the document is kept for another attempt within a budget: any number of exports may wait there,
@@ -203,51 +159,67 @@ static int enter_gate(struct call *c, struct gate_slot *t)
 static int read_and_encode(struct export *x)
 {
 	struct call *c = x->call;
-	struct gate_slot slot;
+	struct service *s = c->service;
+	struct gate_slot slot = { .node = c->node };
+	enum encode_result encoded;
+	enum gate_result entered;
+	struct err e;
 	int rc;
 
-	if (enter_gate(c, &slot))
-		return -1;
-	rc = (!x->held && call_body_text(c, &x->xml)) || export_encode(x) ? -1 : 0;
-	if (!x->held && server_budget_acquire(&c->service->documents, x->xml.len))
+	peer_address(c, slot.address);
+	if ((entered = gate_enter(s->gate, &slot)) != GATE_ENTERED) {
+		rc = entered == GATE_DUPLICATE ?
+			call_fail(c, 429, "%s: another document of this node is being processed", c->node) :
+			call_fail(c, 503, "%s: too many documents are being processed; try again later", c->node);
+		if (entered == GATE_DUPLICATE)
+			c->reply.retry_after = DUPLICATE_SECONDS;
+		return rc;
+	}
+	rc = x->held ? 0 : call_body_text(c, &x->xml);
+	if (rc == 0) {
+		encoded = encode_document(&s->settings, s->bases, s->pool, s->parser, c->node, x->commit.host,
+					  x->commit.receipt.class, &x->xml, &x->encoded, &e);
+		if (encoded == ENCODE_REFUSED)
+			log_warning("%s", e.text);
+		rc = encoded == ENCODE_OK ? 0 : encoded == ENCODE_QUOTA ? fail_quota(c) :
+			call_fail(c, encoded == ENCODE_REFUSED ? 422 : 503, "%s", e.text);
+	}
+	if (!x->held && server_budget_acquire(&s->documents, x->xml.len))
 		x->held = x->xml.len;
 	if (!x->held)
 		buf_free(&x->xml);
 	if (c->reply.status == 422)
-		gate_refused(c->service->gate, x->commit.host ?: c->node);
-	gate_leave(c->service->gate, &slot);
+		gate_refused(s->gate, x->commit.host ?: c->node);
+	gate_leave(s->gate, &slot);
 	return rc;
-}
-
-/* The cache differs from the database: upkeep deleted bases, or a dump was restored under open connections. */
-static void revalidate_bases(struct call *c)
-{
-	struct service *s = c->service;
-	struct db *db = db_acquire(s->pool, NULL);
-
-	if (!db || identity_check(s->identity, db, false, NULL) || bases_verify(s->bases, db, NULL))
-		bases_clear(s->bases);
-	db_release(s->pool, db);
 }
 
 /* In a worker. */
 static void encode_and_commit(struct call *c)
 {
+	struct service *s = c->service;
 	struct export *x = c->state;
 
-	if (x->commit.result == COMMIT_GONE && x->attempts)
-		revalidate_bases(c);
+	/* The cache differs from the database: upkeep deleted bases, or a dump was restored under open connections. */
+	if (x->commit.result == COMMIT_GONE && x->attempts) {
+		struct db *db = db_acquire(s->pool, NULL);
+
+		if (!db || identity_check(s->identity, db, false, NULL) || bases_verify(s->bases, db, NULL))
+			bases_clear(s->bases);
+		db_release(db);
+	}
+	assert(x->attempts < ENCODE_ATTEMPTS);
 	x->attempts++;
 	x->commit.encoded = &x->encoded;
 	if (read_and_encode(x))
 		export_finish(x);
 	else
-		commit_export(c->service->committer, &x->commit);
+		commit_export(s->committer, &x->commit);
 }
 
 static void export_done(struct commit_request *d)
 {
-	struct export *x = export_of(d);
+	struct export *x = (struct export *) ((char *) d - offsetof(struct export, commit));
 
 	if ((d->result == COMMIT_CLASS || d->result == COMMIT_GONE) && x->attempts < ENCODE_ATTEMPTS) {
 		encoded_free(&x->encoded);

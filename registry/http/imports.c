@@ -47,7 +47,7 @@ static void fabric_store(struct call *c, const struct fabric *f)
 					    "hosts", (json_int_t) (f->nnodes - f->nswitches), "links",
 						    (json_int_t) f->nlinks));
 	}
-	db_release(c->service->pool, db);
+	db_release(db);
 }
 
 void fabric_put(struct call *c)
@@ -88,7 +88,7 @@ void read_fabric(struct call *c)
 
 	if (db)
 		reply_document(c, "application/json", fabric_document(db, call_param(c, "at"), &body, &e), &body, &e);
-	call_release(c, db);
+	db_release(db);
 }
 
 void read_fabric_levels(struct call *c)
@@ -99,7 +99,7 @@ void read_fabric_levels(struct call *c)
 
 	if (db)
 		reply_document(c, "text/plain; charset=utf-8", fabric_levels(db, &body, &e), &body, &e);
-	call_release(c, db);
+	db_release(db);
 }
 
 static const char history_sql[] = JSON_ROWS("SELECT version, " RFC3339_US("since") " AS since, " RFC3339_US("until")
@@ -124,7 +124,7 @@ void read_fabric_history(struct call *c)
 		call_fail(c, 503, "fabric: %s", e.text);
 	}
 	PQclear(r);
-	call_release(c, db);
+	db_release(db);
 }
 
 /* --- costs as measured --- */
@@ -165,12 +165,12 @@ void costs_put(struct call *c)
 			call_fail(c, costs_status[rc], "%s", e.text);
 		} else {
 			log_info("%s: costs measured, sent by uid %u", c->node, (unsigned) c->signer);
-			upkeep_notify_costs(c->service->upkeep);
+			upkeep_notify(c->service->upkeep, UPKEEP_ON_COSTS);
 			call_json(c, 200, json_pack("{s:s, s:I, s:I}", "node", c->node, "cores",
 						    (json_int_t) b.cores, "numa_nodes", (json_int_t) b.numas));
 		}
 	}
-	db_release(c->service->pool, db);
+	db_release(db);
 	hwbench_free(&b);
 	json_decref(j);
 }
@@ -186,5 +186,5 @@ void costs_read(struct call *c)
 	else if (db)
 		call_body(c, "text/plain; charset=utf-8", &text);
 	buf_free(&text);
-	call_release(c, db);
+	db_release(db);
 }

@@ -3,7 +3,6 @@
 #include "metrics.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -188,7 +187,7 @@ static void add_sql(struct buf *out, struct service *s)
 				   PQgetvalue(r, 0, i));
 		}
 		PQclear(r);
-		db_release(s->lists, db);
+		db_release(db);
 		m->asked = clock_now();
 	}
 	buf_add(out, m->from_sql.data, m->from_sql.len);

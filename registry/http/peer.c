@@ -168,6 +168,13 @@ struct in6_addr peer_source(const struct sockaddr *a)
 	return out;
 }
 
+bool peer_is_loopback(const struct sockaddr *a)
+{
+	struct in6_addr source = peer_source(a);
+
+	return IN6_IS_ADDR_LOOPBACK(&source);
+}
+
 void peer_address(const struct call *c, char out[static INET6_ADDRSTRLEN])
 {
 	struct in6_addr a = peer_source(c->peer);

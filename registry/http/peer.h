@@ -5,7 +5,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
@@ -68,5 +67,7 @@ bool peer_is_host(void *call, const char *host);
  * address, in which a host may use any address. All zeros when it is no internet address.
  */
 struct in6_addr peer_source(const struct sockaddr *a);
+
+bool peer_is_loopback(const struct sockaddr *a);
 
 #endif

@@ -2,11 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "pg_servers.h"
 
-#include <pthread.h>
-
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/std.h"
 
 #define INTERVAL 5	/* seconds between two checks of all servers */
 #define REPLY_SECONDS 3	/* seconds for one of them */
@@ -22,11 +19,7 @@ struct pg_server {
 };
 
 struct pg_servers {
-	pthread_t thread;
-	bool running;
-	pthread_mutex_t lock;	/* of all that follows */
-	pthread_cond_t wake;
-	bool stop;
+	struct background background;	/* its lock is of all that follows; not started with one server */
 	void (*on_split)(void *user);
 	void *user;
 	char split[sizeof(((struct err *) 0)->text)];	/* the split as a message, or empty */
@@ -143,7 +136,7 @@ static void query_server(struct pg_server *h)
 		snprintf(h->system, sizeof(h->system), "%s", PQgetvalue(r, 0, 1));
 	}
 	PQclear(r);
-	db_release(h->pool, db);
+	db_release(db);
 }
 
 /* The lock is held. */
@@ -190,7 +183,7 @@ static void query_servers(struct pg_servers *s)
 		found[i] = s->all[i];
 		query_server(&found[i]);
 	}
-	pthread_mutex_lock(&s->lock);
+	pthread_mutex_lock(&s->background.lock);
 	memcpy(s->all, found, s->n * sizeof(*found));
 	if (find_split(s, found, &e) == 0)
 		*e.text = '\0';
@@ -200,7 +193,7 @@ static void query_servers(struct pg_servers *s)
 	else if (*s->split && !*e.text)
 		log_info("PostgreSQL has a single primary again: %s", s->latest_host);
 	snprintf(s->split, sizeof(s->split), "%s", e.text);
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&s->background.lock);
 	if (began)
 		s->on_split(s->user);
 	free(found);
@@ -210,15 +203,8 @@ static void *pg_servers_thread(void *user)
 {
 	struct pg_servers *s = user;
 
-	pthread_mutex_lock(&s->lock);
-	while (!s->stop) {
-		if (clock_wait(&s->wake, &s->lock, clock_now() + INTERVAL) == 0)
-			continue;
-		pthread_mutex_unlock(&s->lock);
+	while (background_pause(&s->background, clock_now() + INTERVAL))
 		query_servers(s);
-		pthread_mutex_lock(&s->lock);
-	}
-	pthread_mutex_unlock(&s->lock);
 	return NULL;
 }
 
@@ -235,22 +221,18 @@ struct pg_servers *pg_servers_start(const char *conninfo, void (*on_split)(void 
 		err_set(e, "out of memory");
 		goto done;
 	}
-	pthread_mutex_init(&s->lock, NULL);
-	pthread_cond_init(&s->wake, NULL);
 	s->on_split = on_split;
 	s->user = user;
 	/* With one server there is nothing to compare. */
 	for (; n > 1 && s->n < n && !failed; s->n++)
 		failed = server_init(&s->all[s->n], options, s->n) != 0;
-	if (!failed && s->n) {
+	if (failed)
+		err_set(e, "out of memory");
+	else if (s->n && !(failed = background_start(&s->background, pg_servers_thread, s, "the servers", e)))
 		query_servers(s);
-		s->running = pthread_create(&s->thread, NULL, pg_servers_thread, s) == 0;
-		failed = !s->running;
-	}
 	if (failed) {
 		pg_servers_stop(s);
 		s = NULL;
-		err_set(e, "out of memory");
 	}
 done:
 	PQconninfoFree(options);
@@ -261,13 +243,7 @@ void pg_servers_stop(struct pg_servers *s)
 {
 	if (!s)
 		return;
-	if (s->running) {
-		pthread_mutex_lock(&s->lock);
-		s->stop = true;
-		pthread_cond_signal(&s->wake);
-		pthread_mutex_unlock(&s->lock);
-		pthread_join(s->thread, NULL);
-	}
+	background_stop(&s->background);
 	for (unsigned i = 0; i < s->n; i++) {
 		db_pool_free(s->all[i].pool);
 		free(s->all[i].conninfo);
@@ -285,13 +261,13 @@ int pg_servers_check(struct pg_servers *s, struct db *db, struct err *e)
 		return 0;
 	if (db_query_key(db, timeline, e, "SELECT " TIMELINE, 0, NULL) < 0)
 		return -1;
-	pthread_mutex_lock(&s->lock);
+	pthread_mutex_lock(&s->background.lock);
 	if (*s->split)
 		rc = err_set(e, "%s", s->split);
 	else if (strtoul(timeline, NULL, 16) < s->latest)
 		rc = err_set(e, "PostgreSQL: this server is on timeline %lu, but the primary %s is on timeline %u",
 			     strtoul(timeline, NULL, 16), s->latest_host, s->latest);
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&s->background.lock);
 	return rc;
 }
 
@@ -299,9 +275,11 @@ bool pg_servers_split(struct pg_servers *s)
 {
 	bool split;
 
-	pthread_mutex_lock(&s->lock);
+	if (!s->n)
+		return false;
+	pthread_mutex_lock(&s->background.lock);
 	split = *s->split;
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&s->background.lock);
 	return split;
 }
 
@@ -309,9 +287,9 @@ const char *pg_servers_state(struct pg_servers *s, unsigned i, bool *primary, bo
 {
 	if (i >= s->n)
 		return NULL;
-	pthread_mutex_lock(&s->lock);
+	pthread_mutex_lock(&s->background.lock);
 	*primary = s->all[i].primary;
 	*reached = s->all[i].reached;
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&s->background.lock);
 	return s->all[i].name;
 }

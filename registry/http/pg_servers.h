@@ -3,8 +3,6 @@
 #ifndef TOPIARY_REGISTRY_HTTP_HOSTS_H
 #define TOPIARY_REGISTRY_HTTP_HOSTS_H
 
-#include <stdbool.h>
-
 #include "store/db.h"
 
 /*

@@ -2,16 +2,20 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "readiness.h"
 
-#include <pthread.h>
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/std.h"
 #include "shape/snapshot.h"
 
+/*
+ * Notes
+ *
+ * One thread runs the checks, one after another and without the lock: any of them may hang as long as its own limit.
+ * The lock is of what they found, which requests read.
+ */
 #define INTERVAL 5			/* seconds */
 #define STALE 30		/* seconds after which a result counts as unknown */
 #define NAME "readyz"
@@ -22,7 +26,7 @@ static int check_connection(struct db_pool *pool, int (*run)(struct db *db, stru
 	struct db *db = db_acquire(pool, e);
 	int rc = db ? run(db, e) : -1;
 
-	db_release(pool, db);
+	db_release(db);
 	return rc;
 }
 
@@ -117,47 +121,35 @@ static const struct check {
 
 struct readiness {
 	struct service *service;
-	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t wake;
-	bool stop;
+	struct background background;	/* its lock is of what was found */
 	struct {
 		double at;		/* in clock_now; 0: never */
 		char error[sizeof(((struct err *) 0)->text)];	/* empty: passed */
 	} found[CHECKS];
 };
 
-static void run_check(struct readiness *r, size_t i)
-{
-	struct err e = {""};
-	int rc = checks[i].run(r->service, &e);
-
-	pthread_mutex_lock(&r->lock);
-	if (rc && !*r->found[i].error)
-		log_error("not ready: %s: %s", checks[i].name, e.text);
-	else if (!rc && *r->found[i].error)
-		log_info("ready again: %s", checks[i].name);
-	snprintf(r->found[i].error, sizeof(r->found[i].error), "%s", rc ? e.text : "");
-	r->found[i].at = clock_now();
-	pthread_mutex_unlock(&r->lock);
-}
-
 static void *readiness_thread(void *user)
 {
 	struct readiness *r = user;
-	bool stop;
+	double until;
 
 	do {
-		double until = clock_now() + INTERVAL;
+		until = clock_now() + INTERVAL;
+		for (size_t i = 0; i < CHECKS; i++) {
+			char *found = r->found[i].error;
+			struct err e = {""};
+			int rc = checks[i].run(r->service, &e);
 
-		for (size_t i = 0; i < CHECKS; i++)
-			run_check(r, i);
-		pthread_mutex_lock(&r->lock);
-		while (!r->stop && clock_wait(&r->wake, &r->lock, until) == 0)
-			;
-		stop = r->stop;
-		pthread_mutex_unlock(&r->lock);
-	} while (!stop);
+			pthread_mutex_lock(&r->background.lock);
+			if (rc && !*found)
+				log_error("not ready: %s: %s", checks[i].name, e.text);
+			else if (!rc && *found)
+				log_info("ready again: %s", checks[i].name);
+			snprintf(found, sizeof(r->found[i].error), "%s", rc ? e.text : "");
+			r->found[i].at = clock_now();
+			pthread_mutex_unlock(&r->background.lock);
+		}
+	} while (background_pause(&r->background, until));
 	return NULL;
 }
 
@@ -170,10 +162,7 @@ struct readiness *readiness_start(struct service *s, struct err *e)
 		return NULL;
 	}
 	r->service = s;
-	pthread_mutex_init(&r->lock, NULL);
-	pthread_cond_init(&r->wake, NULL);
-	if (pthread_create(&r->thread, NULL, readiness_thread, r)) {
-		err_set(e, "cannot create a thread for readiness checks");
+	if (background_start(&r->background, readiness_thread, r, "readiness checks", e)) {
 		free(r);
 		return NULL;
 	}
@@ -182,13 +171,8 @@ struct readiness *readiness_start(struct service *s, struct err *e)
 
 void readiness_stop(struct readiness *r)
 {
-	if (!r)
-		return;
-	pthread_mutex_lock(&r->lock);
-	r->stop = true;
-	pthread_cond_signal(&r->wake);
-	pthread_mutex_unlock(&r->lock);
-	pthread_join(r->thread, NULL);
+	if (r)
+		background_stop(&r->background);
 	free(r);
 }
 
@@ -207,18 +191,6 @@ void read_health(struct call *c)
 		read_alive(c);
 }
 
-/* The result of a check as JSON; *ready becomes false if exports wait for it to be "ok". The lock is held. */
-static json_t *check_state(const struct readiness *r, size_t i, bool *ready)
-{
-	const char *error = r->found[i].error;
-	bool known = r->found[i].at && clock_now() < r->found[i].at + STALE;
-
-	if (known && !*error)
-		return json_string("ok");
-	*ready &= checks[i].is_named_only;
-	return json_string(known ? error : "no result yet");
-}
-
 void read_ready(struct call *c)
 {
 	struct readiness *r = c->service->readiness;
@@ -229,10 +201,16 @@ void read_ready(struct call *c)
 		ready = false;
 		json_object_set_new(all, "ending", json_string("topiaryd finishes what it has, and ends"));
 	}
-	pthread_mutex_lock(&r->lock);
-	for (size_t i = 0; i < CHECKS; i++)
-		json_object_set_new(all, checks[i].name, check_state(r, i, &ready));
-	pthread_mutex_unlock(&r->lock);
+	pthread_mutex_lock(&r->background.lock);
+	for (size_t i = 0; i < CHECKS; i++) {
+		const char *error = r->found[i].error;
+		bool known = r->found[i].at && clock_now() < r->found[i].at + STALE;
+
+		ready &= checks[i].is_named_only || (known && !*error);
+		json_object_set_new(all, checks[i].name,
+				    json_string(!known ? "no result yet" : *error ? error : "ok"));
+	}
+	pthread_mutex_unlock(&r->background.lock);
 	c->reply.retry_after = ready ? 0 : INTERVAL;
 	call_json(c, ready ? 200 : 503, json_pack("{s:s, s:s, s:o}", "status", ready ? "ok" : "not ready", "version",
 						  TOPIARY_VERSION,

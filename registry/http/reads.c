@@ -92,7 +92,7 @@ void reply_rows(struct call *c, const char *first, const char *name, const char 
 		buf_printf(&out, ",\"truncated\":%s}\n", more ? "true" : "false");
 		call_body(c, JSON, &out);
 	}
-	call_release(c, db);
+	db_release(db);
 }
 
 void read_nodes(struct call *c)
@@ -121,7 +121,7 @@ static void one_node(struct call *c, const char *sql)
 		call_body(c, JSON, &out);
 	}
 	PQclear(r);
-	call_release(c, db);
+	db_release(db);
 }
 
 void read_node(struct call *c)
@@ -134,27 +134,21 @@ void read_node_drift(struct call *c)
 	one_node(c, node_drift_sql);
 }
 
-/* Does the node exist? Otherwise the reply is filled. */
-static bool node_known(struct call *c)
+/* Rows about a node that exists. */
+static void reply_node_rows(struct call *c, const char *name, const char *sql, unsigned n,
+			    const struct db_value *values)
 {
 	struct db *db = call_acquire_reader(c);
 	PGresult *r = db ? view_query(c, db, "SELECT 1 FROM topiary_nodes WHERE node = $1", 1,
 				      &DB_TEXT(c->node)) : NULL;
 	bool known = r && PQntuples(r);
-
-	if (r && !known)
-		fail_node(c, 404, "not in the registry");
-	PQclear(r);
-	call_release(c, db);
-	return known;
-}
-
-static void reply_node_rows(struct call *c, const char *name, const char *sql, unsigned n,
-			    const struct db_value *values)
-{
 	struct buf first = {0};
 
-	if (!node_known(c))
+	PQclear(r);
+	db_release(db);
+	if (r && !known)
+		fail_node(c, 404, "not in the registry");
+	if (!known)
 		return;
 	buf_printf(&first, "\"node\":\"%s\",", c->node);
 	reply_rows(c, first.failed ? "" : first.data, name, sql, n, values);
@@ -191,7 +185,7 @@ void read_facts(struct call *c)
 	}
 	if ((db = call_acquire_reader(c)))
 		r = view_query(c, db, FACT_NAME, 1, &DB_TEXT(fact));
-	call_release(c, db);
+	db_release(db);
 	if (r && query_hosts(c, &hosts) == 0) {
 		fact = PQgetvalue(r, 0, 0);
 		buf_printf(&first, "\"fact\":%s,", PQgetvalue(r, 0, 1));
@@ -237,7 +231,7 @@ static void reply_groups(struct call *c, const char *name, const char *sql)
 		call_body(c, JSON, &out);
 	buf_free(&out);
 	PQclear(r);
-	call_release(c, db);
+	db_release(db);
 }
 
 void read_shapes(struct call *c)
@@ -260,7 +254,7 @@ void read_snapshot(struct call *c)
 		fail_node(c, 503, e.text);
 	else if (db)
 		call_body(c, "text/plain; charset=utf-8", &text);
-	call_release(c, db);
+	db_release(db);
 }
 
 /* --- whole documents --- */
@@ -283,37 +277,35 @@ static void release_parser(struct call *c)
 	sem_post(&c->service->parsing_reads);
 }
 
-static int document_canonical(struct call *c, struct buf *xml)
+/*
+ * The canonical form, without what the reader may not see: each has a hash of its own. 0, or -1 with the reply filled.
+ */
+static int document_prepare(struct call *c, struct buf *xml)
 {
-	enum parser_result rc;
-	struct buf canon;
+	enum parser_result rc = PARSER_OK;
+	struct buf other = {0};
 	struct err e;
 
-	if (acquire_parser(c))
-		return -1;
-	rc = parser_canon(c->service->parser, c->node, xml, &canon, &e);
-	release_parser(c);
-	if (rc != PARSER_OK)
-		return call_fail(c, 503, "%s", e.text);
-	buf_free(xml);
-	*xml = canon;
-	hash_hex(xml->data, xml->len, c->reply.sha256);
-	return 0;
-}
-
-/* Redact what the reader may not see; the result has a hash of its own. */
-static int redact_serials(struct call *c, struct buf *xml)
-{
-	struct buf public = {0};
-
-	if (access_sees_serials(c))
-		return 0;
-	redact_xml(xml->data, xml->len, &public);
-	buf_free(xml);
-	if (public.failed)
-		return call_fail(c, 503, "%s: out of memory", c->node);
-	*xml = public;
-	hash_hex(xml->data, xml->len, c->reply.sha256);
+	if (call_param(c, "form")) {
+		if (acquire_parser(c))
+			return -1;
+		rc = parser_canon(c->service->parser, c->node, xml, &other, &e);
+		release_parser(c);
+		if (rc != PARSER_OK)
+			return call_fail(c, 503, "%s", e.text);
+		buf_free(xml);
+		*xml = other;
+		other = (struct buf){0};
+	}
+	if (!access_sees_serials(c)) {
+		redact_xml(xml->data, xml->len, &other);
+		buf_free(xml);
+		if (other.failed)
+			return call_fail(c, 503, "%s: out of memory", c->node);
+		*xml = other;
+	}
+	if (call_param(c, "form") || !access_sees_serials(c))
+		hash_hex(xml->data, xml->len, c->reply.sha256);
 	return 0;
 }
 
@@ -327,10 +319,10 @@ void read_topology(struct call *c)
 	if (!db)
 		return;
 	rc = document_load(c->service->bases, db, c->node, call_param(c, "at"), &xml, c->reply.sha256, &e);
-	call_release(c, db);
+	db_release(db);
 	if (rc != DOCUMENT_OK)
 		call_fail(c, status_of[rc], "%s", e.text);
-	else if ((!call_param(c, "form") || document_canonical(c, &xml) == 0) && redact_serials(c, &xml) == 0)
+	else if (document_prepare(c, &xml) == 0)
 		call_body(c, "application/xml", &xml);
 	buf_free(&xml);
 	if (c->reply.status != 200)
@@ -342,12 +334,9 @@ static const char history_sql[] = "SELECT row_to_json(h), h.since FROM (SELECT "
 	RFC3339_US("until") " AS until, sha256, shape, stored, stored_bytes, xml_bytes FROM topiary_history"
 	" WHERE node = $1 ORDER BY topiary_history.since DESC LIMIT $2::integer + 1) h";
 
-static enum document_result entry_xml(struct call *c, struct db *db, const PGresult *r, int row, struct buf *out,
-				      struct err *e)
+static int entry_xml(struct call *c, struct db *db, const PGresult *r, int row, struct buf *out)
 {
-	char sha256[HASH_HEX];
-
-	return document_load(c->service->bases, db, c->node, PQgetvalue(r, row, SINCE), out, sha256, e);
+	return document_load(c->service->bases, db, c->node, PQgetvalue(r, row, SINCE), out, NULL, NULL) ? -1 : 0;
 }
 
 /* NULL when out of memory. */
@@ -363,40 +352,32 @@ static void changes_redact(char **json)
 	json_decref(list);
 }
 
-/* Changes from the row before in time, which becomes *older, to `newer`; null when they cannot be determined. */
-static void add_changes(struct buf *out, struct call *c, struct db *db, const PGresult *r, int row,
-			const struct buf *newer, struct buf *older)
-{
-	char *json = NULL;
-	int severity;
-	struct err e;
-
-	if (newer->data && row + 1 < PQntuples(r) && entry_xml(c, db, r, row + 1, older, &e) == DOCUMENT_OK &&
-	    parser_compare(c->service->parser, c->node, older, newer, 0, NULL, &json, &severity, &e) != PARSER_OK)
-		json = NULL;
-	if (json && !access_sees_serials(c))
-		changes_redact(&json);
-	buf_puts(out, ",\"changes\":");
-	buf_puts(out, json ? json : "null");
-	free(json);
-}
-
-/* The query returns one row more than is shown, for the last one to be compared with. */
+/*
+ * Each with its changes from the one before in time, null when they cannot be determined. The query returns one row
+ * more than is shown, for the last one to be compared with.
+ */
 static void add_entries(struct buf *out, struct call *c, struct db *db, const PGresult *r, int shown)
 {
 	struct buf newer = {0}, older = {0};
-	struct err e;
 
-	if (entry_xml(c, db, r, 0, &newer, &e) != DOCUMENT_OK)
-		newer = (struct buf){0};
+	entry_xml(c, db, r, 0, &newer);
 	for (int i = 0; i < shown; i++) {
 		const char *object = PQgetvalue(r, i, OBJECT);
+		char *json = NULL;
+		int severity;
 
-		buf_printf(out, "%s%.*s", i ? "," : "", (int) strlen(object) - 1, object);
 		if (i == COMPARED)
 			buf_free(&newer);
-		add_changes(out, c, db, r, i, &newer, &older);
+		if (newer.data && i + 1 < PQntuples(r) && entry_xml(c, db, r, i + 1, &older) == 0 &&
+		    parser_compare(c->service->parser, c->node, &older, &newer, 0, NULL, &json, &severity,
+				   NULL) != PARSER_OK)
+			json = NULL;
+		if (json && !access_sees_serials(c))
+			changes_redact(&json);
+		buf_printf(out, "%s%.*s,\"changes\":", i ? "," : "", (int) strlen(object) - 1, object);
+		buf_puts(out, json ? json : "null");
 		buf_puts(out, "}");
+		free(json);
 		buf_free(&newer);
 		newer = older;
 		older = (struct buf){0};
@@ -425,7 +406,7 @@ static void reply_history(struct call *c)
 		call_fail(c, 503, "%s: %s", c->node, e.text);
 	}
 	PQclear(r);
-	call_release(c, db);
+	db_release(db);
 }
 
 void read_history(struct call *c)

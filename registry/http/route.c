@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "base/std.h"
 #include "server_parts.h"
-
 
 #include "shape/hostlist.h"
 #include "handlers.h"
@@ -265,7 +263,7 @@ static int add_known(struct call *c, const struct hostset *wanted, struct buf *o
 		if (hostset_has(wanted, PQgetvalue(r, i, 0)))
 			db_array_text(out, PQgetvalue(r, i, 0));
 	PQclear(r);
-	call_release(c, db);
+	db_release(db);
 	return rc;
 }
 
@@ -281,7 +279,6 @@ int query_hosts(struct call *c, struct buf *out)
 		return 0;
 	if (!(wanted = hostset_parse(hosts, &e)))
 		return call_fail(c, 400, "hosts: %s", e.text);
-	db_array(out);
 	if (hostset_names(wanted) > HOSTS_SENT)
 		rc = add_known(c, wanted, out);
 	else if (hostlist_expand(hosts, add_name, &query, &e))

@@ -4,9 +4,31 @@
 #define TOPIARY_REGISTRY_HTTP_SERVER_PARTS_H
 
 #include <microhttpd.h>
-#include <stdbool.h>
 
+#include "deadline.h"
 #include "service.h"
+#include "workers.h"
+
+struct server {
+	struct MHD_Daemon *daemon;
+	struct service *service;
+	struct deadlines *deadlines;
+	struct workers *exports, *others;	/* what waits for anything but the client */
+	struct server_budget in_progress[SHARE_COUNT];	/* requests: SHARE_READS to SHARE_CHECKS */
+	struct buf certificate, key;	/* PEM, until daemon has them; both empty without TLS */
+	int fd;			/* until daemon has it */
+	atomic_uint handed;	/* connections that libmicrohttpd has begun to serve, some time after it has them */
+	atomic_uint away;	/* requests that a worker or the committer has, their connections suspended */
+};
+
+#define IDLE_SECONDS 15		/* of a connection between two requests */
+#define REQUEST_SECONDS 30
+
+/* request.c: libmicrohttpd calls them with a request's line, when it goes on, and at its end. user: the server. */
+void *request_on_line(void *user, const char *line, struct MHD_Connection *conn);
+enum MHD_Result request_on_data(void *user, struct MHD_Connection *conn, const char *path, const char *method,
+				const char *version, const char *data, size_t *len, void **state);
+void request_on_end(void *user, struct MHD_Connection *conn, void **state, enum MHD_RequestTerminationCode code);
 
 /* The routes: docs/openapi.yaml in C. */
 struct route {

@@ -129,6 +129,16 @@ static struct db *pool_acquire(struct call *c, struct db_pool *pool)
 	return db;
 }
 
+struct db *call_acquire_writer(struct call *c)
+{
+	return pool_acquire(c, c->service->pool);
+}
+
+struct db *call_acquire_reader(struct call *c)
+{
+	return pool_acquire(c, *c->node ? c->service->readers : c->service->lists);
+}
+
 int call_check_zstd(struct call *c)
 {
 	return c->encoding && !strcasecmp(c->encoding, "zstd") ? 0 :
@@ -166,26 +176,6 @@ json_t *call_body_json(struct call *c)
 		call_fail(c, 422, "%s: line %d: %s", c->node, why.line, why.text);
 	buf_free(&text);
 	return j;
-}
-
-struct db *call_acquire_writer(struct call *c)
-{
-	return pool_acquire(c, c->service->pool);
-}
-
-static struct db_pool *pool_of(const struct call *c)
-{
-	return *c->node ? c->service->readers : c->service->lists;
-}
-
-struct db *call_acquire_reader(struct call *c)
-{
-	return pool_acquire(c, pool_of(c));
-}
-
-void call_release(struct call *c, struct db *db)
-{
-	db_release(pool_of(c), db);
 }
 
 bool call_node_canonical(const struct call *c, char *name)

@@ -162,13 +162,11 @@ int call_check_length(struct call *c, size_t max);
 int call_body_text(struct call *c, struct buf *out);
 json_t *call_body_json(struct call *c);
 
-/* A connection to PostgreSQL for writing. NULL with the reply filled. */
-struct db *call_acquire_writer(struct call *c);
 /*
- * One for reads, to be released with call_release, which accepts NULL. Lists have a pool of their own and do not delay
- * reads of one node.
+ * A connection to PostgreSQL for writing, or for reads: lists have a pool of their own and do not delay reads of one
+ * node. NULL with the reply filled.
  */
+struct db *call_acquire_writer(struct call *c);
 struct db *call_acquire_reader(struct call *c);
-void call_release(struct call *c, struct db *db);
 
 #endif

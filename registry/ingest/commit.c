@@ -2,10 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "commit.h"
 
-#include <inttypes.h>
+#include <assert.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -19,27 +17,33 @@
 #define SECONDS 15	/* for a batch, whatever happens: its nodes wait, and those of the next batch too */
 #define TRIES 3		/* of a batch that met a node being inserted by another topiaryd */
 
-enum export_action {
-	ACTION_NONE,
-	ACTION_TOUCH,
-	ACTION_REPLACE,
-	ACTION_INSERT,
-	ACTION_REPAIR,	/* same document, but what is stored of it cannot be rebuilt */
+/*
+ * Notes
+ *
+ * The threads share the queue and the counts, under the lock of `background`, and nothing else. A request in the queue
+ * belongs to the committer until it calls done, which may free it. A batch belongs to its thread: it has one export of
+ * a node, sorted by name, and so are the rows of a statement, so that two threads lock rows in the same order. No lock
+ * is held while PostgreSQL works.
+ */
+
+/* What is done for an export, and what else statements select exports by. */
+enum {
+	TOUCHED = 1, REPLACED = 2, INSERTED = 4,	/* its action: one of these, or none */
+	REPAIRED = 8,		/* same document, but what is stored of it cannot be rebuilt */
+	ANY = 16, WITH_DOCUMENT = 32, UNREADABLE = 64, DRIFTED = 128, NO_DRIFT = 256,
 };
+#define UPDATED (REPLACED | REPAIRED)
+#define STORED (UPDATED | INSERTED)
 
 struct committer {
 	struct db_pool *pool;
 	const struct settings *settings;
 	struct bases *bases;
 	struct verified_cache *verified;
-	pthread_mutex_t lock;
-	pthread_cond_t wake;
+	struct background background;
 	struct commit_request *first, **last;
-	bool stop;
 	double begun;		/* start of the latest batch, in clock_now */
 	struct commit_counts counts;
-	unsigned nthreads;
-	pthread_t threads[];
 };
 
 /* --- one transaction --- */
@@ -62,149 +66,71 @@ static const enum column all_columns[] = { NAME, BOOT, SEQ, PEER, SHA256, LAYOUT
 
 static const enum column quota_columns[] = { NAME, PEER };
 
-static void add_hash(struct buf *b, const char *hex)
+static bool is_in(const struct commit_request *d, unsigned set)
 {
-	struct buf text = {0};
+	unsigned is = ANY | d->action;
 
-	buf_printf(&text, "\\x%s", hex);
-	if (text.failed)
-		b->failed = true;
-	else
-		db_array_text(b, text.data);
-	buf_free(&text);
+	if (d->encoded)
+		is |= WITH_DOCUMENT;
+	if (d->unreadable && d->action != REPAIRED)
+		is |= UNREADABLE;
+	if (d->action & STORED && d->encoded->drift.json)
+		is |= DRIFTED;
+	else if (d->action & UPDATED)
+		is |= NO_DRIFT;
+	return is & set;
 }
 
-static void add_value(struct buf *b, enum column column, const struct commit_request *d)
+static void add_values(struct buf arrays[], const enum column *columns, unsigned n, const struct commit_request *d)
 {
-	switch (column) {
-	case NAME:
-		db_array_text(b, d->claim->node);
-		break;
-	case BOOT:
-		db_array_text(b, d->claim->boot_id);
-		break;
-	case SEQ:
-		db_array_number(b, d->claim->seq);
-		break;
-	case PEER:
-		db_array_text(b, d->host);
-		break;
-	case SHA256:
-		add_hash(b, d->claim->sha256);
-		break;
-	case LAYOUT:
-		db_array_text(b, d->encoded->layout.id);
-		break;
-	case MARK:
-		db_array_text(b, d->encoded->layout.mark);
-		break;
-	case XML_BYTES:
-		db_array_number(b, d->claim->length);
-		break;
-	case DIFF:
-		db_array_bytes(b, d->encoded->diff.data, d->encoded->diff.len);
-		break;
-	case SEVERITY:
-		db_array_text(b, d->encoded->drift.severity);
-		break;
-	case CHANGES:
-		db_array_text(b, d->encoded->drift.json);
-		break;
-	case REASON:
-		db_array_text(b, d->err.text);
-		break;
-	case COLUMN_COUNT:
-		break;
-	}
-}
+	const struct encoded *x = d->encoded;
+	char sha256[HASH_HEX + 2];
+	const char *const text[COLUMN_COUNT] = {
+		[NAME] = d->claim->node, [BOOT] = d->claim->boot_id, [SEQ] = DB_NUMBER(d->claim->seq).data,
+		[PEER] = d->host, [SHA256] = sha256, [LAYOUT] = x ? x->layout.id : NULL,
+		[MARK] = x ? x->layout.mark : NULL, [XML_BYTES] = DB_NUMBER(d->claim->length).data,
+		[SEVERITY] = x ? x->drift.severity : NULL, [CHANGES] = x ? x->drift.json : NULL,
+		[REASON] = d->err.text,
+	};
 
-/* Run sql with the first n columns of the exports selected by `which`; not run when there are none. */
-static int query_exports(struct db *db, const struct batch *t, bool (*which)(const struct commit_request *),
-			 const char *sql, const enum column *columns, unsigned n, PGresult **out, struct err *e)
-{
-	struct buf column[COLUMN_COUNT] = {0};
-	struct db_value v[COLUMN_COUNT];
-	bool failed = false, any = false;
-	PGresult *r = NULL;
-
-	for (unsigned c = 0; c < n; c++) {
-		db_array(&column[c]);
-		for (size_t i = 0; i < t->n; i++)
-			if (which(t->exports[i])) {
-				add_value(&column[c], columns[c], t->exports[i]);
-				any = true;
-			}
-		db_array_end(&column[c]);
-		failed |= column[c].failed;
-		v[c] = DB_TEXT(column[c].data);
-	}
-	if (failed)
-		err_set(e, "out of memory");
-	else if (any)
-		r = db_query_prepared(db, e, sql, n, v);
+	snprintf(sha256, sizeof(sha256), "\\x%s", d->claim->sha256);
 	for (unsigned c = 0; c < n; c++)
-		buf_free(&column[c]);
+		if (columns[c] == DIFF)
+			db_array_bytes(&arrays[c], x->diff.data, x->diff.len);
+		else
+			db_array_text(&arrays[c], text[columns[c]]);
+}
+
+/*
+ * Run sql with the first n columns of the exports in the set; not run when there are none. The number of these exports,
+ * with the result in out unless it is NULL; -1.
+ */
+static int query_exports(struct db *db, const struct batch *t, unsigned set, const char *sql,
+			 const enum column *columns, unsigned n, PGresult **out, struct err *e)
+{
+	struct buf arrays[COLUMN_COUNT] = {0};
+	PGresult *r = NULL;
+	int exports = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (is_in(t->exports[i], set)) {
+			add_values(arrays, columns, n, t->exports[i]);
+			exports++;
+		}
+	if (exports && !(r = db_query_arrays(db, true, sql, n, arrays, 0, NULL, e)))
+		exports = -1;
 	if (out)
 		*out = r;
 	else
 		PQclear(r);
-	return failed || (any && !r) ? -1 : 0;
+	return exports;
 }
 
-static bool any_export(const struct commit_request *d)
+/* The same, for a statement without a result. 0 or -1. */
+static int execute_exports(struct db *db, const struct batch *t, unsigned set, const char *sql,
+			   const enum column *columns, unsigned n, struct err *e)
 {
-	(void) d;
-	return true;
-}
-
-static bool has_document(const struct commit_request *d)
-{
-	return d->encoded;
-}
-
-static bool is_touched(const struct commit_request *d)
-{
-	return d->action == ACTION_TOUCH;
-}
-
-static bool is_replaced(const struct commit_request *d)
-{
-	return d->action == ACTION_REPLACE;
-}
-
-static bool is_inserted(const struct commit_request *d)
-{
-	return d->action == ACTION_INSERT;
-}
-
-static bool is_repaired(const struct commit_request *d)
-{
-	return d->action == ACTION_REPAIR;
-}
-
-static bool is_updated(const struct commit_request *d)
-{
-	return is_replaced(d) || is_repaired(d);
-}
-
-static bool is_stored(const struct commit_request *d)
-{
-	return is_updated(d) || is_inserted(d);
-}
-
-static bool drift_cleared(const struct commit_request *d)
-{
-	return is_updated(d) && !d->encoded->drift.json;
-}
-
-static bool is_drifted(const struct commit_request *d)
-{
-	return is_stored(d) && d->encoded->drift.json;
-}
-
-static bool is_unreadable(const struct commit_request *d)
-{
-	return d->unreadable && !is_repaired(d);
+	return query_exports(db, t, set, sql, columns, n, NULL, e) < 0 ? -1 : 0;
 }
 
 /* --- the action for each --- */
@@ -223,11 +149,11 @@ enum { R_NAME, R_SEQ, R_BOOT, R_SHA256, R_SHAPE, R_CLASS, R_XML_BYTES, R_LAYOUT,
 
 static void export_reject(struct commit_request *d, enum commit_result why)
 {
-	d->action = ACTION_NONE;
+	d->action = 0;
 	d->result = why;
 }
 
-static void set_stored(struct commit_request *d, enum export_action action, bool moved)
+static void set_stored(struct commit_request *d, unsigned action, bool moved)
 {
 	d->action = action;
 	d->receipt = (struct commit_receipt){ .stored = d->encoded->kind, .stored_bytes = d->encoded->stored_bytes,
@@ -243,8 +169,7 @@ static bool is_readable(struct db *db, const struct committer *c, struct commit_
 				   .xml_bytes = strtoul(PQgetvalue(r, row, R_XML_BYTES), NULL, 10),
 				   .base = atoi(PQgetvalue(r, row, R_BASE)) };
 
-	snprintf(known.layout.id, sizeof(known.layout.id), "%s", PQgetvalue(r, row, R_LAYOUT));
-	snprintf(known.layout.mark, sizeof(known.layout.mark), "%s", PQgetvalue(r, row, R_MARK));
+	layout_key_read(r, row, R_LAYOUT, &known.layout);
 	if (!PQgetisnull(r, row, R_REASON))
 		err_set(&d->err, "%s", PQgetvalue(r, row, R_REASON));
 	else if (db_bytes(r, row, R_DIFF, &known.diff))
@@ -267,7 +192,7 @@ static void decide_known(struct db *db, const struct committer *c, struct commit
 		export_reject(d, COMMIT_STALE);
 		d->receipt = (struct commit_receipt){ .last = last };
 	} else if (is_readable(db, c, d, r, row) && same) {
-		d->action = ACTION_TOUCH;
+		d->action = TOUCHED;
 		d->receipt = (struct commit_receipt){ .stored = "known",
 					       .xml_bytes = strtoul(PQgetvalue(r, row, R_XML_BYTES), NULL, 10) };
 		snprintf(d->receipt.shape, sizeof(d->receipt.shape), "%s", shape);
@@ -277,12 +202,12 @@ static void decide_known(struct db *db, const struct committer *c, struct commit
 		/* It was encoded in the class of a row that is now known to be unreadable. */
 		export_reject(d, COMMIT_GONE);
 	} else if (d->unreadable) {
-		set_stored(d, same ? ACTION_REPAIR : ACTION_REPLACE, true);
+		set_stored(d, same ? REPAIRED : REPLACED, true);
 	} else if (d->encoded->class != class && d->encoded->accepted_from != class) {
 		export_reject(d, COMMIT_CLASS);
 		d->receipt = (struct commit_receipt){ .class = class };
 	} else {
-		set_stored(d, ACTION_REPLACE, strcmp(shape, d->encoded->shape) != 0);
+		set_stored(d, REPLACED, strcmp(shape, d->encoded->shape) != 0);
 	}
 }
 
@@ -295,8 +220,8 @@ static int decide_all(struct db *db, struct batch *t, struct err *e)
 	PGresult *r;
 	int row = 0;
 
-	if (query_exports(db, t, has_document, HOLD, all_columns, 1, NULL, e) ||
-	    query_exports(db, t, any_export, HELD, all_columns, 1, &r, e))
+	if (execute_exports(db, t, WITH_DOCUMENT, HOLD, all_columns, 1, e) ||
+	    query_exports(db, t, ANY, HELD, all_columns, 1, &r, e) < 0)
 		return -1;
 	for (size_t i = 0; i < t->n; i++) {
 		struct commit_request *d = t->exports[i];
@@ -306,7 +231,7 @@ static int decide_all(struct db *db, struct batch *t, struct err *e)
 		if (row < PQntuples(r) && !strcmp(PQgetvalue(r, row, R_NAME), d->claim->node))
 			decide_known(db, t->committer, d, r, row++);
 		else if (d->encoded)
-			set_stored(d, ACTION_INSERT, true);
+			set_stored(d, INSERTED, true);
 		else
 			export_reject(d, COMMIT_ABSENT);
 	}
@@ -329,7 +254,7 @@ static int decide_quota(struct db *db, const struct batch *t, const struct setti
 {
 	PGresult *r;
 
-	if (query_exports(db, t, is_replaced, QUOTA_SQL, quota_columns, 2, &r, e))
+	if (query_exports(db, t, REPLACED, QUOTA_SQL, quota_columns, 2, &r, e) < 0)
 		return -1;
 	for (int row = 0; r && row < PQntuples(r); row++)
 		if (gate_quota_spent(s, r, row))
@@ -369,9 +294,9 @@ static int decide_quota(struct db *db, const struct batch *t, const struct setti
 #define REPAIR "UPDATE node n SET seen = greatest(0, ceil(extract(epoch FROM clock_timestamp() - n.since)))," \
 	" boot = u.boot, seq = u.seq, peer = u.peer, sha256 = u.sha256, layout = u.layout, xml_bytes = u.xml_bytes," \
 	" diff = u.diff FROM " ROWS " WHERE n.name = u.name RETURNING n.name, n.diff"
-#define REPAIRED "DELETE FROM unreadable u USING node n WHERE n.name = ANY($1::text[]) AND u.node = n.name AND" \
-	" u.since = n.since"
-#define UNREADABLE "INSERT INTO unreadable (node, since, reason) SELECT n.name, n.since, u.reason" \
+#define NO_LONGER_UNREADABLE "DELETE FROM unreadable u USING node n WHERE n.name = ANY($1::text[])" \
+	" AND u.node = n.name AND u.since = n.since"
+#define NOTE_UNREADABLE "INSERT INTO unreadable (node, since, reason) SELECT n.name, n.since, u.reason" \
 	" FROM unnest($1::text[], $2::text[]) AS u(name, reason) JOIN node n USING (name) ON CONFLICT DO NOTHING"
 #define DELETE_DRIFT "DELETE FROM drift WHERE node = ANY($1::text[])"
 #define DELETE_FACTS "DELETE FROM node_fact WHERE node = ANY($1::text[])"
@@ -383,17 +308,15 @@ static int decide_quota(struct db *db, const struct batch *t, const struct setti
 static const enum column drift_columns[] = { NAME, SEVERITY, CHANGES };
 static const enum column unreadable_columns[] = { NAME, REASON };
 
-/* PostgreSQL returned every row, with the bytes that it was sent. */
-static int check_stored(const struct batch *t, bool (*which)(const struct commit_request *), const PGresult *r,
-			struct err *e)
+/* Store those in the set: PostgreSQL must return every row, with the bytes that it was sent. */
+static int store_exports(struct db *db, const struct batch *t, unsigned set, const char *sql, struct err *e)
 {
-	int expected = 0, rc = 0;
+	PGresult *r;
+	int n = query_exports(db, t, set, sql, all_columns, sizeof(all_columns) / sizeof(all_columns[0]), &r, e);
+	int rc = n < 0 ? -1 : n != (r ? PQntuples(r) : 0) ?
+		err_set(e, "another topiaryd committed an export of the same node") : 0;
 
-	for (size_t i = 0; i < t->n; i++)
-		expected += which(t->exports[i]);
-	if (expected != (r ? PQntuples(r) : 0))
-		return err_set(e, "another topiaryd committed an export of the same node");
-	for (int i = 0; i < expected && rc == 0; i++) {
+	for (int i = 0; i < n && rc == 0; i++) {
 		const struct commit_request *d = find_export(t, PQgetvalue(r, i, 0));
 		struct buf diff = {0};
 
@@ -404,32 +327,17 @@ static int check_stored(const struct batch *t, bool (*which)(const struct commit
 			rc = err_set(e, "%s: PostgreSQL returned different bytes than were sent", d->claim->node);
 		buf_free(&diff);
 	}
-	return rc;
-}
-
-static int store_exports(struct db *db, const struct batch *t, bool (*which)(const struct commit_request *),
-			 const char *sql, struct err *e)
-{
-	PGresult *r;
-	int rc = query_exports(db, t, which, sql, all_columns, sizeof(all_columns) / sizeof(all_columns[0]), &r, e);
-
-	if (rc == 0)
-		rc = check_stored(t, which, r, e);
 	PQclear(r);
 	return rc;
 }
 
 static int touch_exports(struct db *db, const struct batch *t, struct err *e)
 {
-	int expected = 0, rc;
 	PGresult *r;
+	int n = query_exports(db, t, TOUCHED, TOUCH, all_columns, 5, &r, e);
+	int rc = n < 0 ? -1 : n == (r ? PQntuples(r) : 0) ? 0 :
+		err_set(e, "another export of the same node was committed meanwhile");
 
-	for (size_t i = 0; i < t->n; i++)
-		expected += is_touched(t->exports[i]);
-	if (query_exports(db, t, is_touched, TOUCH, all_columns, 5, &r, e))
-		return -1;
-	rc = expected == (r ? PQntuples(r) : 0) ? 0 :
-	     err_set(e, "another export of the same node was committed meanwhile");
 	PQclear(r);
 	return rc;
 }
@@ -440,7 +348,7 @@ static int store_facts(struct db *db, const struct batch *t, struct err *e)
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < t->n; i++)
-		if (is_stored(t->exports[i]) && t->exports[i]->encoded->facts)
+		if (is_in(t->exports[i], STORED) && t->exports[i]->encoded->facts)
 			rc = facts_add(&facts, t->exports[i]->claim->node, t->exports[i]->encoded->facts, e);
 	if (rc == 0)
 		rc = facts_insert(db, &facts, FACTS_OF("node_fact", "node", "text"), e);
@@ -448,42 +356,34 @@ static int store_facts(struct db *db, const struct batch *t, struct err *e)
 	return rc;
 }
 
-/* These were compared with the document when encoded, and with the bytes that PostgreSQL returned. */
-static void cache_verified(const struct batch *t)
+static int commit_batch(struct db *db, struct batch *t, struct err *e)
 {
+	int rc = db_execute(db, e, "BEGIN", 0, NULL) || decide_all(db, t, e) ||
+		decide_quota(db, t, t->committer->settings, e) || touch_exports(db, t, e) ||
+		execute_exports(db, t, UNREADABLE, NOTE_UNREADABLE, unreadable_columns, 2, e) ||
+		store_exports(db, t, REPLACED, REPLACE, e) || store_exports(db, t, REPAIRED, REPAIR, e) ||
+		store_exports(db, t, INSERTED, INSERT, e) ||
+		execute_exports(db, t, REPAIRED, NO_LONGER_UNREADABLE, all_columns, 1, e) ||
+		execute_exports(db, t, UPDATED, DELETE_FACTS, all_columns, 1, e) || store_facts(db, t, e) ||
+		execute_exports(db, t, NO_DRIFT, DELETE_DRIFT, all_columns, 1, e) ||
+		execute_exports(db, t, DRIFTED, DRIFT, drift_columns, 3, e) ? -1 : 0;
+
+	if (db_end(db, rc, e))
+		return -1;
 	for (size_t i = 0; i < t->n; i++) {
 		const struct commit_request *d = t->exports[i];
 
-		if (is_stored(d))
+		/* These were compared with the document when encoded, and with the bytes that PostgreSQL returned. */
+		if (is_in(d, STORED))
 			verified_cache_add(t->committer->verified,
 					   &(struct document_row){ .node = d->claim->node, .sha256 = d->claim->sha256,
 								   .layout = d->encoded->layout,
 								   .diff = d->encoded->diff });
-		if (is_unreadable(d))
+		if (is_in(d, UNREADABLE))
 			log_warning("%s: the stored document cannot be rebuilt: %s; the node is asked to send it again",
 				    d->claim->node, d->err.text);
 	}
-}
-
-static int commit_batch(struct db *db, struct batch *t, struct err *e)
-{
-	if (db_execute(db, e, "BEGIN", 0, NULL) || decide_all(db, t, e) ||
-	    decide_quota(db, t, t->committer->settings, e) ||
-	    touch_exports(db, t, e) ||
-	    query_exports(db, t, is_unreadable, UNREADABLE, unreadable_columns, 2, NULL, e) ||
-	    store_exports(db, t, is_replaced, REPLACE, e) || store_exports(db, t, is_repaired, REPAIR, e) ||
-		    store_exports(db, t, is_inserted, INSERT, e) ||
-	    query_exports(db, t, is_repaired, REPAIRED, all_columns, 1, NULL, e) ||
-	    query_exports(db, t, is_updated, DELETE_FACTS, all_columns, 1, NULL, e) || store_facts(db, t, e) ||
-	    query_exports(db, t, drift_cleared, DELETE_DRIFT, all_columns, 1, NULL, e) ||
-	    query_exports(db, t, is_drifted, DRIFT, drift_columns, 3, NULL, e) ||
-	    db_execute(db, e, "COMMIT", 0, NULL))
-		goto error;
-	cache_verified(t);
 	return 0;
-error:
-	db_execute(db, NULL, "ROLLBACK", 0, NULL);
-	return -1;
 }
 
 static void fail_all(struct batch *t, const struct err *e)
@@ -494,27 +394,21 @@ static void fail_all(struct batch *t, const struct err *e)
 	}
 }
 
-/* Does the database lack the layout by which it was encoded? */
-static bool layout_is_gone(struct db *db, const struct commit_request *d)
-{
-	char one[DB_KEY];
-
-	return d->encoded && db_query_key(db, one, NULL, "SELECT 1 FROM layout f WHERE " LAYOUT_IS("$1", "$2"), 2,
-				   (struct db_value[]){ DB_TEXT(d->encoded->layout.id),
-							DB_TEXT(d->encoded->layout.mark) }) == 0;
-}
-
 /* One node's export must not fail others in its transaction: after a failure each is committed alone. */
 static void commit_each(struct db *db, struct batch *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		struct batch one = { .committer = t->committer, .exports = { t->exports[i] }, .n = 1 };
+		const struct encoded *x = t->exports[i]->encoded;
+		char key[DB_KEY];
 		struct err e;
 
 		if (!commit_batch(db, &one, &e))
 			continue;
 		fail_all(&one, &e);
-		if (layout_is_gone(db, t->exports[i]))
+		/* Does the database lack the layout by which it was encoded? */
+		if (x && db_query_key(db, key, NULL, "SELECT 1 FROM layout f WHERE " LAYOUT_IS("$1", "$2"), 2,
+				      (struct db_value[]){ DB_TEXT(x->layout.id), DB_TEXT(x->layout.mark) }) == 0)
 			t->exports[i]->result = COMMIT_GONE;
 	}
 }
@@ -543,20 +437,12 @@ static void run_batch(struct committer *c, struct batch *t)
 		fail_all(t, &e);
 	log_debug("transaction with %zu exports: %s after %.1f ms", t->n, rc ? e.text : "committed",
 		  1000 * (clock_now() - begun));
-	db_release(c->pool, db);
+	db_release(db);
 }
 
 /* --- the queue --- */
 
-static bool in_batch(const struct batch *t, const char *node)
-{
-	for (size_t i = 0; i < t->n; i++)
-		if (!strcmp(t->exports[i]->claim->node, node))
-			return true;
-	return false;
-}
-
-/* Takes the waiting exports, one for each node; a second one of a node goes into the next batch. */
+/* Takes the waiting exports, one for each node; a second one of a node goes into the next batch. The lock is held. */
 static void next_batch(struct committer *c, struct batch *t)
 {
 	struct commit_request **at = &c->first;
@@ -564,8 +450,11 @@ static void next_batch(struct committer *c, struct batch *t)
 	t->n = 0;
 	while (*at && t->n < BATCH) {
 		struct commit_request *d = *at;
+		size_t i = 0;
 
-		if (in_batch(t, d->claim->node)) {
+		while (i < t->n && strcmp(t->exports[i]->claim->node, d->claim->node))
+			i++;
+		if (i < t->n) {
 			at = &d->next;
 			continue;
 		}
@@ -574,75 +463,67 @@ static void next_batch(struct committer *c, struct batch *t)
 	}
 	if (!*at)
 		c->last = at;
-}
-
-static void count_result(struct commit_counts *n, const struct commit_request *d)
-{
-	n->known += d->result == COMMIT_OK && d->action == ACTION_TOUCH;
-	n->kept += d->result == COMMIT_OK && d->action != ACTION_TOUCH;
-	n->stale += d->result == COMMIT_STALE;
-	n->failed += d->result == COMMIT_FAILED;
-}
-
-/* The lock is held, and released while waiting. */
-static void space_batches(struct committer *c)
-{
-	double ms;
-
-	while ((ms = BATCH_INTERVAL_MS - 1000 * (clock_now() - c->begun)) > 0) {
-		pthread_mutex_unlock(&c->lock);
-		nanosleep(&(struct timespec){ 0, ms * 1000000 }, NULL);
-		pthread_mutex_lock(&c->lock);
-	}
-	c->begun = clock_now();
+	assert(c->first ? !*c->last : c->last == &c->first);
 }
 
 static void *run_committer(void *user)
 {
 	struct committer *c = user;
 	struct batch t = { .committer = c };
+	double ms;
 
-	pthread_mutex_lock(&c->lock);
+	pthread_mutex_lock(&c->background.lock);
 	for (;;) {
-		while (!c->first && !c->stop)
-			pthread_cond_wait(&c->wake, &c->lock);
+		while (!c->first && !c->background.stop)
+			pthread_cond_wait(&c->background.wake, &c->background.lock);
 		if (!c->first)
 			break;
-		space_batches(c);
+		while ((ms = BATCH_INTERVAL_MS - 1000 * (clock_now() - c->begun)) > 0) {
+			pthread_mutex_unlock(&c->background.lock);
+			nanosleep(&(struct timespec){ 0, ms * 1000000 }, NULL);
+			pthread_mutex_lock(&c->background.lock);
+		}
+		c->begun = clock_now();
 		next_batch(c, &t);
 		if (!t.n)
 			continue;
-		pthread_mutex_unlock(&c->lock);
+		pthread_mutex_unlock(&c->background.lock);
 		run_batch(c, &t);
-		pthread_mutex_lock(&c->lock);
+		pthread_mutex_lock(&c->background.lock);
 		c->counts.batches++;
-		for (size_t i = 0; i < t.n; i++)
-			count_result(&c->counts, t.exports[i]);
-		pthread_mutex_unlock(&c->lock);
+		for (size_t i = 0; i < t.n; i++) {
+			const struct commit_request *d = t.exports[i];
+
+			c->counts.known += d->result == COMMIT_OK && d->action == TOUCHED;
+			c->counts.kept += d->result == COMMIT_OK && d->action != TOUCHED;
+			c->counts.stale += d->result == COMMIT_STALE;
+			c->counts.failed += d->result == COMMIT_FAILED;
+		}
+		pthread_mutex_unlock(&c->background.lock);
 		for (size_t i = 0; i < t.n; i++)
 			t.exports[i]->done(t.exports[i]);
-		pthread_mutex_lock(&c->lock);
+		pthread_mutex_lock(&c->background.lock);
 	}
-	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_unlock(&c->background.lock);
 	return NULL;
 }
 
 void commit_export(struct committer *c, struct commit_request *d)
 {
+	assert(d->claim && d->done);
 	d->next = NULL;
-	pthread_mutex_lock(&c->lock);
+	pthread_mutex_lock(&c->background.lock);
 	*c->last = d;
 	c->last = &d->next;
-	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_unlock(&c->background.lock);
 	/* Behind the lock, which the thread that wakes would wait for. */
-	pthread_cond_signal(&c->wake);
+	pthread_cond_signal(&c->background.wake);
 }
 
 struct committer *committer_start(struct db_pool *pool, const struct settings *settings, struct bases *b,
-				  struct verified_cache *s,
-				  unsigned threads, struct err *e)
+				  struct verified_cache *s, unsigned threads, struct err *e)
 {
-	struct committer *c = calloc(1, sizeof(*c) + threads * sizeof(c->threads[0]));
+	struct committer *c = calloc(1, sizeof(*c));
 
 	if (!c) {
 		err_set(e, "out of memory");
@@ -653,11 +534,8 @@ struct committer *committer_start(struct db_pool *pool, const struct settings *s
 	c->bases = b;
 	c->verified = s;
 	c->last = &c->first;
-	pthread_mutex_init(&c->lock, NULL);
-	pthread_cond_init(&c->wake, NULL);
-	for (; c->nthreads < threads; c->nthreads++)
-		if (pthread_create(&c->threads[c->nthreads], NULL, run_committer, c)) {
-			err_set(e, "cannot create a thread to commit exports");
+	for (unsigned i = 0; i < threads; i++)
+		if (background_start(&c->background, run_committer, c, "commits", e)) {
 			committer_stop(c);
 			return NULL;
 		}
@@ -666,20 +544,14 @@ struct committer *committer_start(struct db_pool *pool, const struct settings *s
 
 void committer_stop(struct committer *c)
 {
-	if (!c)
-		return;
-	pthread_mutex_lock(&c->lock);
-	c->stop = true;
-	pthread_cond_broadcast(&c->wake);
-	pthread_mutex_unlock(&c->lock);
-	for (unsigned i = 0; i < c->nthreads; i++)
-		pthread_join(c->threads[i], NULL);
+	if (c)
+		background_stop(&c->background);
 	free(c);
 }
 
 void committer_counts(struct committer *c, struct commit_counts *out)
 {
-	pthread_mutex_lock(&c->lock);
+	pthread_mutex_lock(&c->background.lock);
 	*out = c->counts;
-	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_unlock(&c->background.lock);
 }

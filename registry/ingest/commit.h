@@ -3,8 +3,6 @@
 #ifndef TOPIARY_REGISTRY_INGEST_COMMIT_H
 #define TOPIARY_REGISTRY_INGEST_COMMIT_H
 
-#include <stdbool.h>
-
 #include "client/cred.h"
 #include "store/db.h"
 #include "encode.h"
@@ -51,7 +49,7 @@ struct commit_request {
 	struct commit_receipt receipt;	/* unless COMMIT_FAILED */
 	struct err err;			/* COMMIT_FAILED */
 	/* Internal: */
-	int action;
+	unsigned action;
 	bool unreadable;	/* what is stored cannot be rebuilt; err has the reason */
 	struct commit_request *next;
 };

@@ -3,9 +3,6 @@
 #include "drift.h"
 
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "hwcmp/compare.h"
 
@@ -123,11 +120,9 @@ int drift_from_base(const struct drift_comparer *c, int base, const char *node, 
 int drift_from_class(const struct drift_comparer *c, int class, const char *node, const struct buf *xml,
 		     struct drift *out, struct err *e)
 {
-	char key[DB_KEY], baseline[DB_KEY];
-	int rc;
+	char baseline[DB_KEY];
+	int rc = db_query_key(c->db, baseline, e, "SELECT baseline FROM class WHERE id = $1", 1, &DB_NUMBER(class));
 
-	snprintf(key, sizeof(key), "%d", class);
-	rc = db_query_key(c->db, baseline, e, "SELECT baseline FROM class WHERE id = $1", 1, &DB_TEXT(key));
 	if (rc <= 0)
 		return rc ? -1 : err_set(e, "class c%d does not exist any more", class);
 	return drift_from_base(c, atoi(baseline), node, xml, out, e);

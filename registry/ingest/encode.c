@@ -2,8 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "encode.h"
 
-#include <stdio.h>
-#include <stdlib.h>
+#include <assert.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -13,6 +12,13 @@
 #include "store/facts.h"
 #include "gate.h"
 
+/*
+ * Notes
+ *
+ * A job belongs to the worker thread that encodes; what threads share is in bases (store/bases.h) and the database. Who
+ * makes a new base holds an advisory lock of PostgreSQL meanwhile, so that all topiaryd of a database make one of equal
+ * documents.
+ */
 #define SECONDS 30		/* of all statements for one document */
 #define CANDIDATES 4		/* bases against which a patch is tried */
 /* zstd alone shrinks a document 10 to 20 times; a patch far below that needs no comparison with it */
@@ -50,12 +56,6 @@ static struct db *job_connect(void *user, struct err *e)
 	return j->with.db;
 }
 
-/* May a document of the class be stored against the base? Also against one of a class accepted from it. */
-static bool base_allowed(const struct base_metadata *meta, int class)
-{
-	return !class || meta->class == class || meta->accepted_from == class;
-}
-
 static void encoded_set_base(struct encoded *p, const struct cached_base *cached)
 {
 	const struct base_metadata *meta = base_metadata(cached);
@@ -70,10 +70,10 @@ static void encoded_set_base(struct encoded *p, const struct cached_base *cached
 static int base_rank(const struct cached_base *cached, const void *job)
 {
 	const struct base_metadata *meta = base_metadata(cached);
+	int class = ((const struct encode_job *) job)->class;
 
-	if (!base_allowed(meta, ((const struct encode_job *) job)->class))
-		return -1;
-	return meta->drift ? 1 : 0;
+	/* A document of a class may also be stored against a base of one that was accepted from it. */
+	return class && meta->class != class && meta->accepted_from != class ? -1 : meta->drift ? 1 : 0;
 }
 
 /* 0, 1 when it differs from every cached base in more than fields, -1. */
@@ -85,6 +85,7 @@ static int encode_fields(struct encode_job *j, struct encoded *out, struct err *
 
 	if (rc)
 		return rc;
+	assert(base_rank(cached, j) >= 0);
 	rc = drift_of_fields(cached, j->xml, &out->drift, e);
 	out->layout = base_metadata(cached)->layout;
 	snprintf(out->shape, sizeof(out->shape), "%s", base_metadata(cached)->shape);
@@ -100,15 +101,12 @@ static int encode_fields(struct encode_job *j, struct encoded *out, struct err *
 static int add_shape(struct encode_job *j, struct encoded *out, struct err *e)
 {
 	const struct parsed *p = &j->parsed;
-	char cores[16], pus[16], one[DB_KEY];
 	struct db_value v[] = { DB_TEXT(out->shape), DB_TEXT(p->allocation), DB_TEXT(p->hierarchy), DB_TEXT(p->cores),
-				DB_TEXT(cores),
-				DB_TEXT(pus) };
+				DB_NUMBER(p->ncores), DB_NUMBER(p->npus) };
+	char one[DB_KEY];
 	int rc;
 
 	shape_name(p->allocation, out->shape);
-	snprintf(cores, sizeof(cores), "%u", p->ncores);
-	snprintf(pus, sizeof(pus), "%u", p->npus);
 	if (db_execute(j->with.db, e, "INSERT INTO shape (name, allocation, hierarchy, cores_only, cores, pus)"
 		  " VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING", 6, v))
 		return -1;
@@ -128,21 +126,6 @@ static void best_patch_free(const struct encode_job *j, struct best_patch *c)
 	if (c->cached)
 		bases_release(j->with.bases, c->cached);
 	*c = (struct best_patch){0};
-}
-
-/* Takes the base over. */
-static int try_patch(struct encode_job *j, const struct cached_base *cached, struct best_patch *c, struct err *e)
-{
-	struct best_patch other = { .cached = cached };
-	int rc = pack_make(cached->text, cached->len, j->xml->data, j->xml->len, &other.pack, e);
-
-	if (rc || (c->cached && other.pack.bytes.len >= c->pack.bytes.len)) {
-		best_patch_free(j, &other);
-	} else {
-		best_patch_free(j, c);
-		*c = other;
-	}
-	return rc ? -1 : 0;
 }
 
 #define OWN_BASE "(SELECT f.base FROM node n JOIN layout f ON f.id = n.layout WHERE n.name = $1)"
@@ -167,17 +150,14 @@ static bool is_near(const struct encode_job *j, const struct best_patch *c, size
 static int try_candidates(struct encode_job *j, struct best_patch *c, struct encoded *out, struct err *e)
 {
 	const struct cached_base *near[CANDIDATES] = {0};
-	char cores[16], class[16], most[16], sha256[HASH_HEX];
+	char sha256[HASH_HEX];
 	PGresult *r;
 	int rc = -1, n;
 
 	hash_hex(j->xml->data, j->xml->len, sha256);
-	snprintf(cores, sizeof(cores), "%u", j->parsed.ncores);
-	snprintf(class, sizeof(class), "%d", j->class);
-	snprintf(most, sizeof(most), "%d", CANDIDATES);
 	if (!(r = db_query_prepared(j->with.db, e, CANDIDATE_BASES, 7, (struct db_value[]){
-			DB_TEXT(j->node), DB_TEXT(out->shape), DB_TEXT(j->parsed.hierarchy), DB_TEXT(cores),
-			DB_TEXT(sha256), DB_TEXT(class), DB_TEXT(most) })))
+			DB_TEXT(j->node), DB_TEXT(out->shape), DB_TEXT(j->parsed.hierarchy),
+			DB_NUMBER(j->parsed.ncores), DB_TEXT(sha256), DB_NUMBER(j->class), DB_NUMBER(CANDIDATES) })))
 		return -1;
 	n = PQntuples(r);
 	/* An unreadable base must not keep other documents from being stored. */
@@ -188,10 +168,17 @@ static int try_candidates(struct encode_job *j, struct best_patch *c, struct enc
 	if ((rc = encode_fields(j, out, e)) >= 0)
 		rc = !rc;
 	for (int i = 0; i < n; i++) {
-		if (near[i] && rc == 0 && !is_near(j, c, j->xml->len / SMALL_PATCH))
-			rc = try_patch(j, near[i], c, e);
-		else if (near[i])
-			bases_release(j->with.bases, near[i]);
+		struct best_patch other = { .cached = near[i] };
+
+		if (near[i] && rc == 0 && !is_near(j, c, j->xml->len / SMALL_PATCH)) {
+			rc = pack_make(near[i]->text, near[i]->len, j->xml->data, j->xml->len, &other.pack, e);
+			if (!rc && (!c->cached || other.pack.bytes.len < c->pack.bytes.len)) {
+				best_patch_free(j, c);
+				*c = other;
+				continue;
+			}
+		}
+		best_patch_free(j, &other);
 	}
 	return rc;
 }
@@ -202,13 +189,9 @@ static int try_candidates(struct encode_job *j, struct best_patch *c, struct enc
 static int patch_layout(struct encode_job *j, const struct best_patch *c, struct encoded *out, struct err *e)
 {
 	const struct base_metadata *meta = base_metadata(c->cached);
-	char base[DB_KEY], class[DB_KEY];
-	struct db_value v[] = { DB_TEXT(base), DB_TEXT(out->shape), DB_TEXT(meta->sha256), DB_TEXT(class) };
-	int rc;
-
-	snprintf(base, sizeof(base), "%d", c->cached->base);
-	snprintf(class, sizeof(class), "%d", meta->class);
-	rc = layout_key_query(j->with.db, &out->layout, e, "SELECT f.id, f.mark FROM"
+	struct db_value v[] = { DB_NUMBER(c->cached->base), DB_TEXT(out->shape), DB_TEXT(meta->sha256),
+				DB_NUMBER(meta->class) };
+	int rc = layout_key_query(j->with.db, &out->layout, e, "SELECT f.id, f.mark FROM"
 							   " " CACHED_BASE " JOIN layout f ON f.base = b.id"
 			  " AND f.kind = 'patch' AND f.shape = $2::text ORDER BY f.id LIMIT 1", 4, v);
 	if (rc == 0)
@@ -217,7 +200,7 @@ static int patch_layout(struct encode_job *j, const struct best_patch *c, struct
 				  CACHED_BASE " RETURNING id, mark", 4, v);
 	if (rc == 0) {
 		bases_drop(j->with.bases, c->cached->base);
-		err_set(e, "base %s was replaced meanwhile; retry", base);
+		err_set(e, "base %d was replaced meanwhile; retry", c->cached->base);
 	}
 	return rc == 1 ? 0 : -1;
 }
@@ -245,52 +228,39 @@ static int encode_patch(struct encode_job *j, struct best_patch *c, struct encod
 /* --- a new base --- */
 
 /*
- * In a transaction: 0, 1 when another class has the same document as base, -1. The base becomes the baseline of a new
- * class.
- */
-static int base_rows(struct encode_job *j, struct encoded *out, struct err *e)
-{
-	char class[DB_KEY], base[DB_KEY];
-	struct encode_insertion n = { .class = class, .shape = out->shape, .node = j->node, .drift = out->drift.json,
-			      .xml = j->xml,
-			      .parsed = &j->parsed };
-	struct db_value baseline[] = { DB_TEXT(base), DB_TEXT(class) };
-	int rc = db_execute(j->with.db, e, "BEGIN", 0, NULL);
-
-	snprintf(class, sizeof(class), "%d", j->class);
-	if (rc == 0 && !j->class &&
-	    db_query_key(j->with.db, class, e, "INSERT INTO class DEFAULT VALUES RETURNING id", 0, NULL) != 1)
-		rc = -1;
-	if (rc == 0)
-		rc = encode_insert_base(j->with.db, &n, base, &out->layout, e);
-	if (rc == 0 && !j->class)
-		rc = db_execute(j->with.db, e, "UPDATE class SET baseline = $1 WHERE id = $2", 2, baseline);
-	if (rc == 0)
-		rc = db_execute(j->with.db, e, "COMMIT", 0, NULL);
-	if (rc)
-		db_execute(j->with.db, NULL, "ROLLBACK", 0, NULL);
-	out->base = rc ? 0 : atoi(base);
-	out->class = atoi(class);
-	return rc;
-}
-
-/*
- * Store the document as a base, without diff. As base_rows; 2 when such a base existed, was damaged and has been
- * repaired.
+ * Store the document as a base, without diff; it becomes the baseline of a new class, unless the node has one. 0, 1
+ * when another class has the same document as base, 2 when such a base existed, was damaged and has been repaired; -1.
  */
 static int encode_base(struct encode_job *j, size_t alone, struct encoded *out, struct err *e)
 {
+	struct db *db = j->with.db;
+	char class[DB_KEY], base[DB_KEY];
+	struct base_insertion n = { .class = class, .shape = out->shape, .node = j->node, .xml = j->xml,
+				    .detail = j->parsed.detail, .facts = j->parsed.facts };
 	int rc;
 
 	if (j->class && drift_from_class(&j->with, j->class, j->node, j->xml, &out->drift, e))
 		return -1;
-	if ((rc = base_rows(j, out, e)) == 0) {
+	n.drift = out->drift.json;
+	snprintf(class, sizeof(class), "%d", j->class);
+	rc = db_execute(db, e, "BEGIN", 0, NULL);
+	if (rc == 0 && !j->class &&
+	    db_query_key(db, class, e, "INSERT INTO class DEFAULT VALUES RETURNING id", 0, NULL) != 1)
+		rc = -1;
+	if (rc == 0)
+		rc = base_rows_insert(db, &n, base, &out->layout, e);
+	if (rc == 0 && !j->class)
+		rc = db_execute(db, e, "UPDATE class SET baseline = $1 WHERE id = $2", 2,
+				(struct db_value[]){ DB_TEXT(base), DB_TEXT(class) });
+	if ((rc = db_end(db, rc, e)) == 0) {
+		out->base = atoi(base);
+		out->class = atoi(class);
 		out->kind = "base";
 		out->stored_bytes = alone;
-		return bases_refresh(j->with.bases, j->with.db, e);
+		return bases_refresh(j->with.bases, db, e);
 	}
 	drift_free(&out->drift);
-	if (rc == 1 && (rc = encode_restore_base(j->with.db, j->xml, e)) >= 0)
+	if (rc == 1 && (rc = base_rows_restore(db, j->xml, e)) >= 0)
 		rc++;
 	return rc;
 }
@@ -339,27 +309,21 @@ static int encode_locked(struct encode_job *j, struct best_patch *c, struct enco
 	return rc;
 }
 
-/* The class of a known node, so that a change is reported as drift. Unreadable rows do not count. */
-static int find_class(struct encode_job *j, struct err *e)
-{
-	char class[DB_KEY];
-	int rc = db_query_key(j->with.db, class, e, "SELECT b.class FROM node n JOIN layout f ON f.id = n.layout JOIN"
-						    " base b ON b.id = f.base"
-			" WHERE n.name = $1 AND NOT EXISTS (SELECT 1 FROM unreadable u WHERE u.node = n.name AND"
-			" u.since = n.since)", 1, &DB_TEXT(j->node));
-
-	if (rc == 1)
-		j->class = atoi(class);
-	return rc < 0 ? -1 : 0;
-}
-
 static int encode_parsed(struct encode_job *j, struct encoded *out, struct err *e)
 {
 	struct best_patch c = {0};
+	char class[DB_KEY] = "0";
 	int rc = -1;
 
-	if (!job_connect(j, e) || find_class(j, e) || bases_refresh(j->with.bases, j->with.db, e) ||
-	    add_shape(j, out, e) ||
+	if (!job_connect(j, e))
+		goto done;
+	/* The class of a known node, so that a change is reported as drift. Unreadable rows do not count. */
+	if (db_query_key(j->with.db, class, e, "SELECT b.class FROM node n JOIN layout f ON f.id = n.layout JOIN base b"
+			 " ON b.id = f.base WHERE n.name = $1 AND NOT EXISTS (SELECT 1 FROM unreadable u WHERE u.node ="
+			 " n.name AND u.since = n.since)", 1, &DB_TEXT(j->node)) < 0)
+		goto done;
+	j->class = atoi(class) ? atoi(class) : j->class;
+	if (bases_refresh(j->with.bases, j->with.db, e) || add_shape(j, out, e) ||
 	    (rc = try_candidates(j, &c, out, e)))
 		goto done;
 	if (is_near(j, &c, j->xml->len / SMALL_PATCH)) {
@@ -406,61 +370,11 @@ enum encode_result encode_document(const struct settings *s, struct bases *b, st
 			  j.parsed.facts ? "parsed" : "matched without parsing", encoded.base, encoded.stored_bytes);
 	if (j.kept >= 0)
 		close(j.kept);
-	db_release(pool, j.with.db);
+	db_release(j.with.db);
 	parsed_free(&j.parsed);
 	if (result == ENCODE_OK)
 		*out = encoded;
 	else
 		encoded_free(&encoded);
 	return result;
-}
-
-/* --- documents as bases --- */
-
-int encode_restore_base(struct db *db, const struct buf *xml, struct err *e)
-{
-	char sha256[HASH_HEX], base[DB_KEY];
-	struct pack alone;
-	int rc;
-
-	if (pack_make(NULL, 0, xml->data, xml->len, &alone, e))
-		return -1;
-	hash_hex(xml->data, xml->len, sha256);
-	rc = db_query_key(db, base, e, "UPDATE base SET bytes = $2::bytea WHERE sha256 = decode($1, 'hex') AND bytes"
-				       " <> $2::bytea"
-		    " RETURNING id", 2, (struct db_value[]){ DB_TEXT(sha256),
-							     DB_BYTES(alone.bytes.data, alone.bytes.len) });
-	buf_free(&alone.bytes);
-	return rc;
-}
-
-int encode_insert_base(struct db *db, const struct encode_insertion *n, char base[static DB_KEY],
-		       struct layout_key *layout, struct err *e)
-{
-	char sha256[HASH_HEX], length[24];
-	struct facts facts = {0};
-	struct pack alone;
-	int rc;
-
-	if (pack_make(NULL, 0, n->xml->data, n->xml->len, &alone, e))
-		return -1;
-	hash_hex(n->xml->data, n->xml->len, sha256);
-	snprintf(length, sizeof(length), "%zu", n->xml->len);
-	rc = db_query_key(db, base, e, "INSERT INTO base (class, shape, sha256, bytes, xml_bytes, detail, drift, node)"
-		       " VALUES ($1, $2, decode($3, 'hex'), $4, $5, $6, $7, $8) ON CONFLICT (sha256) DO NOTHING"
-		       " RETURNING id", 8,
-		       (struct db_value[]){ DB_TEXT(n->class), DB_TEXT(n->shape), DB_TEXT(sha256),
-					    DB_BYTES(alone.bytes.data, alone.bytes.len), DB_TEXT(length),
-					    DB_TEXT(n->parsed->detail), DB_TEXT(n->drift), DB_TEXT(n->node) });
-	buf_free(&alone.bytes);
-	if (rc <= 0)
-		return rc < 0 ? -1 : 1;
-	rc = facts_add(&facts, base, n->parsed->facts, e) ||
-	     facts_insert(db, &facts, FACTS_OF("fact", "base", "int"), e);
-	facts_free(&facts);
-	if (rc || layout_key_query(db, layout, e, "INSERT INTO layout (base, kind, shape) VALUES ($1, 'base', $2)"
-				   " RETURNING id, mark", 2,
-			 (struct db_value[]){ DB_TEXT(base), DB_TEXT(n->shape) }) != 1)
-		return -1;
-	return 0;
 }

@@ -39,23 +39,4 @@ enum encode_result encode_document(const struct settings *s, struct bases *b, st
 				   const struct buf *xml, struct encoded *out, struct err *e);
 void encoded_free(struct encoded *p);
 
-
-/* A document that becomes a base; all borrowed. */
-struct encode_insertion {
-	const char *class, *shape, *node;
-	const char *drift;		/* from the class's baseline, or NULL */
-	const struct buf *xml;
-	const struct parsed *parsed;
-};
-
-/*
- * Insert a base with its own layout in the open transaction; base and layout receive the keys. 0, 1 when a base with
- * this document exists, -1. Called by encoding, upkeep and accept.
- */
-int encode_insert_base(struct db *db, const struct encode_insertion *n, char base[static DB_KEY],
-		       struct layout_key *layout, struct err *e);
-
-/* Rewrite the stored bytes of the base with this document if they are damaged. 1 when they were, 0, -1. */
-int encode_restore_base(struct db *db, const struct buf *xml, struct err *e);
-
 #endif

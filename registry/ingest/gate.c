@@ -2,14 +2,18 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "gate.h"
 
+#include <assert.h>
 #include <pthread.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/string_map.h"
 
+/*
+ * Notes
+ *
+ * `lock` protects all of struct gate, and the slots in its two lists, which belong to their callers. Who leaves admits
+ * those that wait, in their order, and calls each by its semaphore; one that gives up removes itself. Any thread.
+ */
 #define WAIT_SECONDS 20
 #define ADDRESS_SHARE 4			/* an address has one slot in so many */
 /* enough for tests of a new XML; a document takes at most two CPU seconds (worker.h) */
@@ -85,23 +89,10 @@ static bool may_enter(const struct gate *g, const struct gate_slot *t)
 
 static void admit_slot(struct gate *g, struct gate_slot *t)
 {
+	assert(!t->inside && g->inside < g->at_once);
 	TAILQ_INSERT_TAIL(&g->working, t, link);
 	t->inside = true;
 	g->inside++;
-}
-
-/* The lock is held, and released while waiting. */
-static enum gate_result wait_for_slot(struct gate *g, struct gate_slot *t)
-{
-	sem_init(&t->called, 0, 0);
-	TAILQ_INSERT_TAIL(&g->waiting, t, link);
-	pthread_mutex_unlock(&g->lock);
-	clock_take(&t->called, clock_now() + WAIT_SECONDS);
-	pthread_mutex_lock(&g->lock);
-	if (!t->inside)
-		TAILQ_REMOVE(&g->waiting, t, link);
-	sem_destroy(&t->called);
-	return t->inside ? GATE_ENTERED : GATE_FULL;
 }
 
 enum gate_result gate_enter(struct gate *g, struct gate_slot *t)
@@ -110,12 +101,22 @@ enum gate_result gate_enter(struct gate *g, struct gate_slot *t)
 
 	pthread_mutex_lock(&g->lock);
 	t->inside = false;
-	if (is_queued(&g->working, t->node) || is_queued(&g->waiting, t->node))
+	if (is_queued(&g->working, t->node) || is_queued(&g->waiting, t->node)) {
 		rc = GATE_DUPLICATE;
-	else if (may_enter(g, t))
+	} else if (may_enter(g, t)) {
 		admit_slot(g, t);
-	else
-		rc = wait_for_slot(g, t);
+	} else {
+		sem_init(&t->called, 0, 0);
+		TAILQ_INSERT_TAIL(&g->waiting, t, link);
+		pthread_mutex_unlock(&g->lock);
+		clock_take(&t->called, clock_now() + WAIT_SECONDS);
+		pthread_mutex_lock(&g->lock);
+		if (!t->inside) {
+			TAILQ_REMOVE(&g->waiting, t, link);
+			rc = GATE_FULL;
+		}
+		sem_destroy(&t->called);
+	}
 	pthread_mutex_unlock(&g->lock);
 	return rc;
 }
@@ -125,6 +126,7 @@ void gate_leave(struct gate *g, struct gate_slot *t)
 	struct gate_slot *next, *after;
 
 	pthread_mutex_lock(&g->lock);
+	assert(t->inside && g->inside);
 	TAILQ_REMOVE(&g->working, t, link);
 	g->inside--;
 	for (next = TAILQ_FIRST(&g->waiting); next; next = after) {
@@ -199,24 +201,14 @@ bool gate_quota_spent(const struct settings *s, const PGresult *r, int row)
 
 int gate_quota_left(struct db *db, const struct settings *s, const char *node, const char *host, struct err *e)
 {
-	const char *text[] = { node, host };
-	struct buf array[2] = {0};
-	PGresult *r = NULL;
+	struct buf asked[2] = {0};
+	PGresult *r;
 	int rc;
 
-	for (int i = 0; i < 2; i++) {
-		db_array(&array[i]);
-		db_array_text(&array[i], text[i]);
-		db_array_end(&array[i]);
-	}
-	if (array[0].failed || array[1].failed)
-		err_set(e, "out of memory");
-	else
-		r = db_query_prepared(db, e, QUOTA_SQL, 2,
-				      (struct db_value[]){ DB_TEXT(array[0].data), DB_TEXT(array[1].data) });
+	db_array_text(&asked[0], node);
+	db_array_text(&asked[1], host);
+	r = db_query_arrays(db, true, QUOTA_SQL, 2, asked, 0, NULL, e);
 	rc = !r ? -1 : !PQntuples(r) || !gate_quota_spent(s, r, 0);
 	PQclear(r);
-	buf_free(&array[0]);
-	buf_free(&array[1]);
 	return rc;
 }

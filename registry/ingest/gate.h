@@ -5,7 +5,6 @@
 
 #include <arpa/inet.h>
 #include <semaphore.h>
-#include <stdbool.h>
 #include <sys/queue.h>
 
 #include "base/settings.h"
@@ -47,7 +46,6 @@ unsigned gate_window(struct gate *g);
 /* Records a refused document of the host; seconds until it may send another, 0 when few were refused. */
 void gate_refused(struct gate *g, const char *host);
 unsigned gate_backoff(struct gate *g, const char *host);
-
 
 /*
  * Limits of what is stored of one host in 24 hours, by whatever names it exports (NodeDocuments, NodeBytes of

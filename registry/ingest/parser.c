@@ -2,13 +2,10 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "parser.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
 #include <semaphore.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>

@@ -3,7 +3,6 @@
 #ifndef TOPIARY_REGISTRY_INGEST_PARSER_H
 #define TOPIARY_REGISTRY_INGEST_PARSER_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -55,7 +54,6 @@ enum parser_result parser_canon(struct parser *p, const char *name, const struct
  */
 enum parser_result parser_compare(struct parser *p, const char *name, const struct buf *from, const struct buf *to,
 				  int drift, int *kept, char **json, int *severity, struct err *e);
-
 
 /*
  * Validation of worker replies, since a worker has just parsed untrusted bytes. Called by parser.c. Pure functions; the

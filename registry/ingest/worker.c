@@ -2,15 +2,11 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "worker.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <libxml/parser.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>

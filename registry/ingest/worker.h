@@ -4,11 +4,9 @@
 #define TOPIARY_REGISTRY_INGEST_WORKER_H
 
 #include <linux/filter.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "base/err.h"
+#include "base/std.h"
 
 #define SANDBOX_CPU_SECONDS 2
 

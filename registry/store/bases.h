@@ -3,10 +3,7 @@
 #ifndef TOPIARY_REGISTRY_STORE_BASES_H
 #define TOPIARY_REGISTRY_STORE_BASES_H
 
-#include "base/hash.h"
-#include "db.h"
-#include "shape/inventory.h"
-#include "delta/base_cache.h"
+#include "base_rows.h"
 
 /*
  * Bases: whole documents in PostgreSQL against which others are stored, and a cache of them in memory. Called by
@@ -18,42 +15,6 @@
  * then name other rows. So no key is trusted alone: a base is identified by key and hash, a layout by key and mark
  * (sql/0004_identity.sql), and every statement that reads or stores by a cached base compares them with the database's.
  */
-
-/*
- * A layout: a row of the SQL table layout, which says how documents are stored against a base (itself, fields, or a
- * patch).
- */
-#define LAYOUT_MARK 40
-struct layout_key {
-	char id[DB_KEY], mark[LAYOUT_MARK];
-};
-/* SQL condition: row f of the table layout is the one with this id and mark (columns or parameters). */
-#define LAYOUT_IS(id, mark) "f.id = " id " AND f.mark = " mark
-
-/* The first row of a query for f.id and f.mark: 1, 0 when there is no row, -1. */
-int layout_key_query(struct db *db, struct layout_key *out, struct err *e, const char *sql, unsigned n,
-		     const struct db_value *values);
-
-/* The fact that a field of a layout holds, for drift messages. */
-struct base_field_fact {
-	char *object, *name;
-};
-
-/* Metadata of a cached base. One allocation; the pointers point into it. */
-struct base_metadata {
-	int class, accepted_from;	/* accepted_from: 0 when there is none */
-	const char *facts_text;		/* facts of the base's document, as tree_facts writes them */
-	char sha256[HASH_HEX];		/* of the base's document */
-	struct layout_key layout;	/* the latest */
-	char shape[SHAPE_NAME];
-	const char *drift;		/* changes from its class's baseline as JSON, or NULL */
-	struct base_field_fact *facts;	/* one for each field of the layout */
-};
-
-static inline const struct base_metadata *base_metadata(const struct cached_base *cached)
-{
-	return cached->metadata;
-}
 
 struct bases;
 struct bases *bases_new(unsigned max_cached);

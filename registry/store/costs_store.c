@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "costs_store.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/hash.h"
 #include "shape/hostlist.h"
 
@@ -63,15 +59,13 @@ static enum costs_result why_not(struct db *db, const char *node, const struct h
 static enum costs_result listing_save(struct db *db, const char *node, unsigned uid, const struct hwbench *b,
 				      const struct listing *l, struct err *e)
 {
-	char hex[HASH_HEX], list[LIST_DIGITS + 1], user[16], cores[16], one[DB_KEY];
-	struct db_value values[] = { DB_TEXT(node), DB_TEXT(user), DB_TEXT(list), DB_TEXT(l->values.data),
-				     DB_TEXT(cores), DB_TEXT(l->names.data) };
+	char hex[HASH_HEX], list[LIST_DIGITS + 1], one[DB_KEY];
+	struct db_value values[] = { DB_TEXT(node), DB_NUMBER(uid), DB_TEXT(list), DB_TEXT(l->values.data),
+				     DB_NUMBER(b->cores), DB_TEXT(l->names.data) };
 	int rc;
 
 	hash_hex(l->text.data, l->text.len, hex);
 	snprintf(list, sizeof(list), "%.*s", LIST_DIGITS, hex);
-	snprintf(user, sizeof(user), "%u", uid);
-	snprintf(cores, sizeof(cores), "%u", b->cores);
 	rc = db_query_key(db, one, e, SAVE, 6, values);
 	return rc > 0 ? COSTS_OK : rc < 0 ? COSTS_FAILED : why_not(db, node, b, e);
 }
@@ -81,8 +75,6 @@ enum costs_result costs_save(struct db *db, const char *node, unsigned uid, cons
 	enum costs_result rc = COSTS_FAILED;
 	struct listing l = {0};
 
-	db_array(&l.names);
-	db_array(&l.values);
 	hwbench_each(b, listing_add, &l);
 	db_array_end(&l.names);
 	db_array_end(&l.values);

@@ -2,16 +2,21 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "db.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 
+/*
+ * Notes
+ *
+ * A connection belongs to one thread from db_acquire to db_release; `busy` is under its pool's lock, and so is what
+ * the pool knows of the server (down, connecting, why). All else of a connection is its thread's, without a lock. Any
+ * thread may invalidate a pool: its connections look at the time when they are acquired next.
+ */
 #define VALUES_MAX 20
 #define WAIT_SECONDS 5
 #define PREPARED_MAX 48
@@ -112,15 +117,6 @@ static void db_close(struct db *db)
 	*db->state = '\0';
 }
 
-/* Close a connection without waiting for what the server is doing. */
-static int connection_abandon(struct db *db, struct err *e)
-{
-	db->abandoned = PQbackendPID(db->conn);
-	db_close(db);
-	db_pool_invalidate(db->pool);
-	return err_set(e, "PostgreSQL: no reply in time, the connection was closed");
-}
-
 static int set_broken(struct db *db, struct err *e)
 {
 	*db->state = '\0';
@@ -142,8 +138,12 @@ static int wait_ready(struct db *db, double until, struct err *e)
 		if (!unsent && !PQisBusy(db->conn))
 			return 0;
 		f.events |= unsent ? POLLOUT : 0;
-		if (left <= 0)
-			return connection_abandon(db, e);
+		if (left <= 0) {	/* Closed without waiting for what the server is doing. */
+			db->abandoned = PQbackendPID(db->conn);
+			db_close(db);
+			db_pool_invalidate(db->pool);
+			return err_set(e, "PostgreSQL: no reply in time, the connection was closed");
+		}
 		if (clock_now() >= reported + REPORT_SECONDS) {
 			reported = clock_now();
 			log_info("PostgreSQL: a statement without time limit has been running for %.0f s",
@@ -214,36 +214,6 @@ enum { FSYNC, FULL_PAGE_WRITES, USED };
 #define TERMINATE_ABANDONED "SELECT pg_terminate_backend(pid) FROM pg_stat_activity" \
 	" WHERE pid = $1::int AND usename = current_user AND application_name = 'topiaryd'"
 
-static int terminate_abandoned(struct db *db, struct err *e)
-{
-	char pid[16];
-
-	snprintf(pid, sizeof(pid), "%d", db->abandoned);
-	if (db->abandoned && db_execute(db, e, TERMINATE_ABANDONED, 1, &DB_TEXT(pid)))
-		return -1;
-	db->abandoned = 0;
-	return 0;
-}
-
-/* Once a process, whichever pool connects first. */
-static atomic_bool warned_torn_pages;
-
-static int check_session(struct db_pool *p, const PGresult *r, struct err *e)
-{
-	if (*PQgetvalue(r, 0, USED))
-		return err_set(e, "PostgreSQL: the session is another client's, as with PgBouncer in transaction mode:"
-				  " set pool_mode=session and server_reset_query=DISCARD ALL");
-	if (!p->writes)
-		return 0;
-	if (strcmp(PQgetvalue(r, 0, FSYNC), "on"))
-		return err_set(e, "PostgreSQL: fsync=off: a crash of the server would lose acknowledged exports; set"
-				  " fsync=on");
-	if (strcmp(PQgetvalue(r, 0, FULL_PAGE_WRITES), "on") && !atomic_exchange(&warned_torn_pages, true))
-		log_warning("PostgreSQL: full_page_writes=off: a crash may corrupt tables unless the file system"
-			    " writes pages atomically (ZFS)");
-	return 0;
-}
-
 int db_check(struct db *db, struct err *e)
 {
 	return db->pool->prepare(db, db->pool->user, e);
@@ -251,16 +221,30 @@ int db_check(struct db *db, struct err *e)
 
 static int begin_session(struct db_pool *p, struct db *db, struct err *e)
 {
+	/* Once a process, whichever pool connects first. */
+	static atomic_bool warned_torn_pages;
 	PGresult *r;
-	int rc;
+	int rc = 0;
 
 	PQsetnonblocking(db->conn, 1);
 	PQsetNoticeReceiver(db->conn, on_notice, db);
 	if (db_execute(db, e, LIMITS, 0, NULL) || !(r = db_query(db, e, SESSION, 0, NULL)))
 		return -1;
-	rc = check_session(p, r, e) || terminate_abandoned(db, e) || db_check(db, e) ? -1 : 0;
+	if (*PQgetvalue(r, 0, USED))
+		rc = err_set(e, "PostgreSQL: the session is another client's, as with PgBouncer in transaction mode:"
+				" set pool_mode=session and server_reset_query=DISCARD ALL");
+	else if (p->writes && strcmp(PQgetvalue(r, 0, FSYNC), "on"))
+		rc = err_set(e, "PostgreSQL: fsync=off: a crash of the server would lose acknowledged exports; set"
+				" fsync=on");
+	else if (p->writes && strcmp(PQgetvalue(r, 0, FULL_PAGE_WRITES), "on") &&
+		 !atomic_exchange(&warned_torn_pages, true))
+		log_warning("PostgreSQL: full_page_writes=off: a crash may corrupt tables unless the file system"
+			    " writes pages atomically (ZFS)");
 	PQclear(r);
-	return rc;
+	if (rc || (db->abandoned && db_execute(db, e, TERMINATE_ABANDONED, 1, &DB_NUMBER(db->abandoned))))
+		return -1;
+	db->abandoned = 0;
+	return db_check(db, e);
 }
 
 /* 0, 1 when the server cannot be reached, -1 when the session is refused. */
@@ -323,7 +307,7 @@ static int db_connect(struct db_pool *p, struct db *db, struct err *e)
 	return rc ? err_set(e, "%s", why.text) : 0;
 }
 
-static struct db *wait_free(struct db_pool *p)
+struct db *db_acquire(struct db_pool *p, struct err *e)
 {
 	double until = clock_now() + WAIT_SECONDS;
 	struct db *db = NULL;
@@ -341,28 +325,22 @@ static struct db *wait_free(struct db_pool *p)
 		*db->state = '\0';
 	}
 	pthread_mutex_unlock(&p->lock);
-	return db;
-}
-
-struct db *db_acquire(struct db_pool *p, struct err *e)
-{
-	struct db *db = wait_free(p);
-
 	if (!db) {
 		err_set(e, "PostgreSQL: all connections are busy");
-		return NULL;
-	}
-	if (db_connect(p, db, e)) {
-		db_release(p, db);
-		return NULL;
+	} else if (db_connect(p, db, e)) {
+		db_release(db);
+		db = NULL;
 	}
 	return db;
 }
 
-void db_release(struct db_pool *p, struct db *db)
+void db_release(struct db *db)
 {
+	struct db_pool *p = db ? db->pool : NULL;
+
 	if (!db)
 		return;
+	assert(db->busy);
 	db->until = 0;
 	if (db_alive(db) && PQtransactionStatus(db->conn) != PQTRANS_IDLE)
 		db_execute(db, NULL, "ROLLBACK", 0, NULL);
@@ -410,6 +388,7 @@ struct values {
 
 static void values_set(struct values *v, unsigned n, const struct db_value *values)
 {
+	assert(n <= VALUES_MAX);
 	for (unsigned i = 0; i < n; i++) {
 		v->data[i] = values[i].data;
 		v->length[i] = values[i].len;
@@ -426,34 +405,26 @@ PGresult *db_query(struct db *db, struct err *e, const char *sql, unsigned n, co
 			   answer_until(db), e);
 }
 
-/* The name of the prepared statement; NULL with an error. */
-static const char *prepare_statement(struct db *db, const char *sql, char name[static 16], struct err *e)
+PGresult *db_query_prepared(struct db *db, struct err *e, const char *sql, unsigned n, const struct db_value *values)
 {
+	struct values v;
 	unsigned i = 0;
+	char name[16];
 	PGresult *r;
 
 	while (i < db->nprepared && db->prepared[i] != sql)
 		i++;
-	snprintf(name, 16, "s%u", i);
-	if (i < db->nprepared)
-		return name;
-	if (!(r = wait_result(db, PQsendPrepare(db->conn, name, sql, 0, NULL), answer_until(db), e)))
-		return NULL;
-	PQclear(r);
-	db->prepared[db->nprepared++] = sql;
-	return name;
-}
-
-PGresult *db_query_prepared(struct db *db, struct err *e, const char *sql, unsigned n, const struct db_value *values)
-{
-	struct values v;
-	char name[16];
-
-	if (db->nprepared == PREPARED_MAX)
+	if (i == PREPARED_MAX)
 		return db_query(db, e, sql, n, values);
+	snprintf(name, sizeof(name), "s%u", i);
+	if (i == db->nprepared) {
+		r = wait_result(db, PQsendPrepare(db->conn, name, sql, 0, NULL), answer_until(db), e);
+		if (!r)
+			return NULL;
+		PQclear(r);
+		db->prepared[db->nprepared++] = sql;
+	}
 	values_set(&v, n, values);
-	if (!prepare_statement(db, sql, name, e))
-		return NULL;
 	return wait_result(db, PQsendQueryPrepared(db->conn, name, n, v.data, v.length, v.binary, 0), answer_until(db),
 			   e);
 }
@@ -478,6 +449,15 @@ int db_execute(struct db *db, struct err *e, const char *sql, unsigned n, const 
 	return r ? 0 : -1;
 }
 
+int db_end(struct db *db, int rc, struct err *e)
+{
+	if (rc == 0)
+		rc = db_execute(db, e, "COMMIT", 0, NULL);
+	if (rc)
+		db_execute(db, NULL, "ROLLBACK", 0, NULL);
+	return rc;
+}
+
 int db_script(struct db *db, struct err *e, const char *sql)
 {
 	PGresult *r = wait_result(db, PQsendQuery(db->conn, sql), answer_until(db), e);
@@ -486,39 +466,47 @@ int db_script(struct db *db, struct err *e, const char *sql)
 	return r ? 0 : -1;
 }
 
-void db_array(struct buf *b)
+const char *db_number(char text[static DB_NUMBER_TEXT], long long n)
 {
-	b->len = 0;
-	buf_puts(b, "{");
+	snprintf(text, DB_NUMBER_TEXT, "%lld", n);
+	return text;
 }
 
-static void array_separator(struct buf *b)
+/* Before an element: the beginning, or a comma. */
+static void array_next(struct buf *b)
 {
-	if (b->len > 1)
-		buf_add(b, ",", 1);
+	buf_add(b, b->len ? "," : "{", 1);
+}
+
+void db_array_span(struct buf *b, const char *text, size_t len)
+{
+	size_t from = 0;
+
+	array_next(b);
+	buf_add(b, "\"", 1);
+	for (size_t i = 0; i < len; i++)
+		if (text[i] == '"' || text[i] == '\\') {
+			buf_add(b, text + from, i - from);
+			buf_add(b, "\\", 1);
+			from = i;
+		}
+	buf_add(b, text + from, len - from);
+	buf_add(b, "\"", 1);
 }
 
 void db_array_text(struct buf *b, const char *text)
 {
-	array_separator(b);
-	if (!text) {
+	if (text) {
+		db_array_span(b, text, strlen(text));
+	} else {
+		array_next(b);
 		buf_puts(b, "NULL");
-		return;
 	}
-	buf_add(b, "\"", 1);
-	for (size_t n; *text; text += n) {
-		if (!(n = strcspn(text, "\"\\"))) {
-			buf_add(b, "\\", 1);
-			n = 1;
-		}
-		buf_add(b, text, n);
-	}
-	buf_add(b, "\"", 1);
 }
 
 void db_array_number(struct buf *b, long long n)
 {
-	array_separator(b);
+	array_next(b);
 	buf_printf(b, "%lld", n);
 }
 
@@ -528,7 +516,7 @@ void db_array_bytes(struct buf *b, const void *data, size_t len)
 	const unsigned char *from = data;
 	char *to;
 
-	array_separator(b);
+	array_next(b);
 	buf_puts(b, "\"\\\\x");
 	if (!(to = buf_reserve(b, 2 * len)))
 		return;
@@ -542,7 +530,31 @@ void db_array_bytes(struct buf *b, const void *data, size_t len)
 
 void db_array_end(struct buf *b)
 {
-	buf_add(b, "}", 1);
+	buf_puts(b, b->len ? "}" : "{}");
+}
+
+PGresult *db_query_arrays(struct db *db, bool prepared, const char *sql, unsigned n, struct buf arrays[],
+			  unsigned more, const struct db_value *values, struct err *e)
+{
+	struct db_value v[VALUES_MAX];
+	bool failed = false;
+	PGresult *r = NULL;
+
+	assert(n + more <= VALUES_MAX);
+	for (unsigned i = 0; i < n + more; i++) {
+		if (i < n) {
+			db_array_end(&arrays[i]);
+			failed |= arrays[i].failed;
+		}
+		v[i] = i < n ? DB_TEXT(arrays[i].data) : values[i - n];
+	}
+	if (failed)
+		err_set(e, "out of memory");
+	else
+		r = (prepared ? db_query_prepared : db_query)(db, e, sql, n + more, v);
+	for (unsigned i = 0; i < n; i++)
+		buf_free(&arrays[i]);
+	return r;
 }
 
 int db_bytes(const PGresult *r, int row, int column, struct buf *out)

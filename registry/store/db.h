@@ -4,7 +4,6 @@
 #define TOPIARY_REGISTRY_STORE_DB_H
 
 #include <libpq-fe.h>
-#include <stdbool.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -33,8 +32,8 @@ void db_pool_invalidate(struct db_pool *p);
 
 /* A connection, outside a transaction; NULL with an error when PostgreSQL is down or all are busy for 5 s. */
 struct db *db_acquire(struct db_pool *p, struct err *e);
-/* Return it; rolls back an open transaction and restores the usual limits. Accepts NULL. */
-void db_release(struct db_pool *p, struct db *db);
+/* Return it to its pool; rolls back an open transaction and restores the usual limits. Accepts NULL. */
+void db_release(struct db *db);
 
 /* Until db_release or the next call: seconds that a statement may take, at the server and here; 0: no limit. */
 #define DB_SECONDS 10	/* the default */
@@ -49,6 +48,10 @@ struct db_value {
 };
 #define DB_TEXT(s) ((struct db_value){ (s), 0 })
 #define DB_BYTES(d, n) ((struct db_value){ (d), (n) })
+/* A number, as text that lives as long as the block. */
+#define DB_NUMBER_TEXT 24
+#define DB_NUMBER(n) DB_TEXT(db_number((char[DB_NUMBER_TEXT]){0}, (n)))
+const char *db_number(char text[static DB_NUMBER_TEXT], long long n);
 
 /*
  * Run one statement with its values. The caller calls PQclear on the result; NULL with an error. A commit with a
@@ -63,6 +66,8 @@ int db_query_key(struct db *db, char key[static DB_KEY], struct err *e, const ch
 PGresult *db_query_prepared(struct db *db, struct err *e, const char *sql, unsigned n, const struct db_value *values);
 /* As db_query, without result: 0 or -1. */
 int db_execute(struct db *db, struct err *e, const char *sql, unsigned n, const struct db_value *values);
+/* End the open transaction: COMMIT if rc is 0, else ROLLBACK. Returns rc, or -1 if the commit failed. */
+int db_end(struct db *db, int rc, struct err *e);
 /* A script (a migration): several statements, no values. */
 int db_script(struct db *db, struct err *e, const char *sql);
 
@@ -78,12 +83,21 @@ bool db_alive(const struct db *db);
  */
 const char *db_state(const struct db *db);
 
-/* A PostgreSQL array as one value: db_array, elements, db_array_end. A NULL text is SQL's NULL. */
-void db_array(struct buf *b);
+/*
+ * A PostgreSQL array as one value: {0}, elements, db_array_end. A NULL text is SQL's NULL.
+ */
 void db_array_text(struct buf *b, const char *text);
+void db_array_span(struct buf *b, const char *text, size_t len);
 void db_array_number(struct buf *b, long long n);
 void db_array_bytes(struct buf *b, const void *data, size_t len);
 void db_array_end(struct buf *b);
+
+/*
+ * Rows as arrays, one for each column: a statement with n arrays as $1 to $n, which it ends and frees in every case,
+ * and `more` values behind them. As db_query, or db_query_prepared.
+ */
+PGresult *db_query_arrays(struct db *db, bool prepared, const char *sql, unsigned n, struct buf arrays[],
+			  unsigned more, const struct db_value *values, struct err *e);
 
 /* A bytea field; empty when NULL. 0, or -1 when out of memory. */
 int db_bytes(const PGresult *r, int row, int column, struct buf *out);

@@ -3,9 +3,6 @@
 #include "fabric_store.h"
 
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "fabric/read/json.h"
 #include "json_rows.h"
@@ -27,14 +24,12 @@
 static int save_document(struct db *db, const char *document, unsigned signer, unsigned *version, bool *changed,
 			 struct err *e)
 {
-	char uid[16];
 	PGresult *r;
 
-	snprintf(uid, sizeof(uid), "%u", signer);
 	if (db_limit(db, SAVE_SECONDS, e))
 		return -1;
 	r = db_query(db, e, "SELECT version, changed FROM fabric_keep($1::jsonb, $2::bigint)", 2,
-		     (struct db_value[]){ DB_TEXT(document), DB_TEXT(uid) });
+		     (struct db_value[]){ DB_TEXT(document), DB_NUMBER(signer) });
 	if (!r)
 		return -1;
 	*version = strtoul(PQgetvalue(r, 0, 0), NULL, 10);

@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "facts.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* --- in the database --- */
 
 int facts_add(struct facts *f, const char *key, const char *text, struct err *e)
@@ -13,8 +9,6 @@ int facts_add(struct facts *f, const char *key, const char *text, struct err *e)
 	char *copy = strdup(text);
 	int rc = copy ? 0 : err_set(e, "out of memory");
 
-	for (int c = 0; !f->n && c < FACT_COLUMNS; c++)
-		db_array(&f->column[c]);
 	for (char *line, *rest = copy; rc == 0 && (line = strsep(&rest, "\n")) && *line; f->n++) {
 		db_array_text(&f->column[FACT_KEY], key);
 		for (int c = FACT_LINE; c < FACT_COLUMNS; c++) {
@@ -32,19 +26,8 @@ int facts_add(struct facts *f, const char *key, const char *text, struct err *e)
 
 int facts_insert(struct db *db, struct facts *f, const char *sql, struct err *e)
 {
-	struct db_value v[FACT_COLUMNS];
-	bool failed = false;
-	PGresult *r = NULL;
+	PGresult *r = f->n ? db_query_arrays(db, true, sql, FACT_COLUMNS, f->column, 0, NULL, e) : NULL;
 
-	for (int c = 0; f->n && c < FACT_COLUMNS; c++) {
-		db_array_end(&f->column[c]);
-		failed |= f->column[c].failed;
-		v[c] = DB_TEXT(f->column[c].data);
-	}
-	if (failed)
-		err_set(e, "out of memory");
-	else if (f->n)
-		r = db_query_prepared(db, e, sql, FACT_COLUMNS, v);
 	PQclear(r);
 	return f->n && !r ? -1 : 0;
 }

@@ -3,8 +3,6 @@
 #ifndef TOPIARY_REGISTRY_STORE_ROWS_H
 #define TOPIARY_REGISTRY_STORE_ROWS_H
 
-#include <stdbool.h>
-
 #include "db.h"
 
 /*

@@ -4,8 +4,6 @@
 
 #include <glob.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/file.h"

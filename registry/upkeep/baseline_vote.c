@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "upkeep_steps.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/log.h"
 #include "ingest/drift.h"
 #include "reencode.h"
@@ -82,37 +79,29 @@ static struct drift_comparer comparer_of(const struct upkeep_run *p)
 	return (struct drift_comparer){ .bases = p->bases, .db = p->db, .parser = p->parser };
 }
 
-static int base_compare(const struct reevaluation *t, int base, const char *node, struct drift *out, struct err *e)
+static int reevaluate_base(const struct reevaluation *t, int base, const char *node, struct err *e)
 {
 	struct drift_comparer with = comparer_of(t->pass);
-	const struct cached_base *cached;
-	struct buf xml;
-	int rc;
-
-	if (base == t->baseline)
-		return 0;
-	if (!(cached = bases_acquire(with.bases, with.db, base, e)))
-		return -1;
-	xml = (struct buf){ .data = cached->text, .len = cached->len };
-	rc = drift_from_base(&with, t->baseline, node, &xml, out, e);
-	bases_release(with.bases, cached);
-	return rc;
-}
-
-static int reevaluate_base(const struct reevaluation *t, const char *base, const char *node, struct err *e)
-{
+	const struct cached_base *cached = NULL;
 	struct drift drift = {0};
 	char changed[DB_KEY];
-	int rc = base_compare(t, atoi(base), node, &drift, e);
+	int rc = 0;
 
+	if (base != t->baseline) {
+		if (!(cached = bases_acquire(with.bases, with.db, base, e)))
+			return -1;
+		rc = drift_from_base(&with, t->baseline, node,
+				     &(struct buf){ .data = cached->text, .len = cached->len }, &drift, e);
+		bases_release(with.bases, cached);
+	}
 	if (rc == 0)
-		rc = db_query_key(t->pass->db, changed, e, "UPDATE base SET drift = $2::jsonb WHERE id = $1 AND class"
-							   " = $3 AND drift IS DISTINCT FROM $2::jsonb RETURNING id", 3,
-			    (struct db_value[]){ DB_TEXT(base), DB_TEXT(drift.json), DB_TEXT(t->class) });
+		rc = db_query_key(with.db, changed, e, "UPDATE base SET drift = $2::jsonb WHERE id = $1 AND class = $3"
+				  " AND drift IS DISTINCT FROM $2::jsonb RETURNING id", 3,
+				  (struct db_value[]){ DB_NUMBER(base), DB_TEXT(drift.json), DB_TEXT(t->class) });
 	drift_free(&drift);
 	if (rc < 0)
 		return -1;
-	return rc || !t->invalidated ? bases_invalidate(t->pass->bases, t->pass->db, atoi(base), e) : 0;
+	return rc || !t->invalidated ? bases_invalidate(with.bases, with.db, base, e) : 0;
 }
 
 static int reevaluate_bases(struct reevaluation *t, struct err *e)
@@ -122,7 +111,7 @@ static int reevaluate_bases(struct reevaluation *t, struct err *e)
 	int rc = r ? 0 : -1;
 
 	for (int i = 0; rc == 0 && i < PQntuples(r) && upkeep_pause(t->pass); i++)
-		rc = reevaluate_base(t, PQgetvalue(r, i, 0), PQgetvalue(r, i, 1), e);
+		rc = reevaluate_base(t, atoi(PQgetvalue(r, i, 0)), PQgetvalue(r, i, 1), e);
 	PQclear(r);
 	return rc;
 }
@@ -137,25 +126,21 @@ struct drift_batch {
 	struct buf column[COLUMNS];
 };
 
-static int fields_drift(const struct drift_batch *o, const struct buf *xml, struct drift *out, struct err *e)
-{
-	struct bases *b = o->reevaluation->pass->bases;
-	const struct cached_base *cached = bases_acquire(b, o->reevaluation->pass->db, o->base, e);
-	int rc = cached ? drift_of_fields(cached, xml, out, e) : -1;
-
-	if (cached)
-		bases_release(b, cached);
-	return rc;
-}
-
 static int add_node(struct reencoding *m, const struct reencode_document *h, struct err *e)
 {
 	struct drift_batch *o = m->user;
 	struct drift_comparer with = comparer_of(o->reevaluation->pass);
+	const struct cached_base *cached;
 	struct drift drift;
+	int rc = -1;
 
-	if (o->patch ? drift_from_base(&with, o->reevaluation->baseline, h->node, &h->xml, &drift, e) :
-		       fields_drift(o, &h->xml, &drift, e))
+	if (o->patch) {
+		rc = drift_from_base(&with, o->reevaluation->baseline, h->node, &h->xml, &drift, e);
+	} else if ((cached = bases_acquire(with.bases, with.db, o->base, e))) {
+		rc = drift_of_fields(cached, &h->xml, &drift, e);
+		bases_release(with.bases, cached);
+	}
+	if (rc)
 		return -1;
 	db_array_text(&o->column[NODE], h->node);
 	db_array_text(&o->column[SHA256], h->sha256);
@@ -166,12 +151,12 @@ static int add_node(struct reencoding *m, const struct reencode_document *h, str
 }
 
 /* Only rows that change are written, and only of nodes not locked by others: those skipped are counted. */
-#define STORE_DRIFT "WITH wrong AS (SELECT u.* FROM unnest($2::text[], $3::text[], $4::text[], $5::jsonb[])" \
+#define STORE_DRIFT "WITH wrong AS (SELECT u.* FROM unnest($1::text[], $2::text[], $3::text[], $4::jsonb[])" \
 	" AS u(name, sha256, severity, changes)" \
-	" JOIN node n ON n.name = u.name AND n.sha256 = decode(u.sha256, 'hex') AND n.layout = $1::int" \
+	" JOIN node n ON n.name = u.name AND n.sha256 = decode(u.sha256, 'hex') AND n.layout = $5::int" \
 	" LEFT JOIN drift d ON d.node = n.name WHERE d.changes IS DISTINCT FROM u.changes)," \
 	" held AS (SELECT w.name, w.severity, w.changes FROM wrong w JOIN node n ON n.name = w.name" \
-	" AND n.sha256 = decode(w.sha256, 'hex') AND n.layout = $1::int FOR NO KEY UPDATE OF n SKIP LOCKED)," \
+	" AND n.sha256 = decode(w.sha256, 'hex') AND n.layout = $5::int FOR NO KEY UPDATE OF n SKIP LOCKED)," \
 	" mended AS (DELETE FROM drift d USING held h WHERE d.node = h.name AND h.changes IS NULL)," \
 	" drifts AS (INSERT INTO drift (node, severity, changes) SELECT name, severity, changes FROM held WHERE" \
 	" changes IS NOT NULL" \
@@ -179,45 +164,16 @@ static int add_node(struct reencoding *m, const struct reencode_document *h, str
 	" false, tries = 0, since = clock_timestamp())" \
 	" SELECT (SELECT count(*) FROM wrong) - (SELECT count(*) FROM held)"
 
-static void drift_batch_reset(struct drift_batch *o)
-{
-	for (int c = 0; c < COLUMNS; c++)
-		db_array(&o->column[c]);
-}
-
 static int store_batch(struct reencoding *m, struct err *e)
 {
 	struct drift_batch *o = m->user;
-	struct db_value v[COLUMNS + 1] = { DB_TEXT(m->from) };
-	bool failed = false;
-	PGresult *r;
+	struct reevaluation *t = o->reevaluation;
+	PGresult *r = db_query_arrays(t->pass->db, false, STORE_DRIFT, COLUMNS, o->column, 1, &DB_TEXT(m->from), e);
 
-	for (int c = 0; c < COLUMNS; c++) {
-		db_array_end(&o->column[c]);
-		failed |= o->column[c].failed;
-		v[1 + c] = DB_TEXT(o->column[c].data);
-	}
-	r = failed ? NULL : db_query(o->reevaluation->pass->db, e, STORE_DRIFT, COLUMNS + 1, v);
 	if (r)
-		o->reevaluation->skipped += strtoul(PQgetvalue(r, 0, 0), NULL, 10);
+		t->skipped += strtoul(PQgetvalue(r, 0, 0), NULL, 10);
 	PQclear(r);
-	drift_batch_reset(o);
-	return failed ? err_set(e, "out of memory") : r ? 0 : -1;
-}
-
-static int reevaluate_layout(struct reevaluation *t, const char *layout, int base, bool patch, struct err *e)
-{
-	struct drift_batch o = { .reevaluation = t, .base = base, .patch = patch };
-	struct reencoding m = { .scope = SCOPE_RECENT, .from = layout, .time = t->since, .each = add_node,
-				.after = store_batch, .user = &o };
-	int rc;
-
-	drift_batch_reset(&o);
-	rc = reencode_each(t->pass, &m, e);
-	for (int c = 0; c < COLUMNS; c++)
-		buf_free(&o.column[c]);
-	t->whole = t->whole && m.whole;
-	return rc;
+	return r ? 0 : -1;
 }
 
 /*
@@ -226,20 +182,24 @@ static int reevaluate_layout(struct reevaluation *t, const char *layout, int bas
  */
 static int reevaluate_nodes(struct reevaluation *t, struct err *e)
 {
-	char baseline[16];
-	PGresult *r;
-	int rc;
+	PGresult *r = db_query(t->pass->db, e, "SELECT f.id, f.base, f.kind = 'patch' FROM layout f JOIN base b ON b.id"
+			       " = f.base WHERE b.class = $1 AND f.id IN (SELECT layout FROM node) ORDER BY f.base = $2"
+			       " DESC, f.id", 2, (struct db_value[]){ DB_TEXT(t->class), DB_NUMBER(t->baseline) });
+	int rc = r ? 0 : -1;
 
-	snprintf(baseline, sizeof(baseline), "%d", t->baseline);
-	r = db_query(t->pass->db, e, "SELECT f.id, f.base, f.kind = 'patch' FROM layout f JOIN base b ON b.id = f.base"
-		     " WHERE b.class = $1 AND f.id IN (SELECT layout FROM node) ORDER BY f.base = $2 DESC, f.id", 2,
-		     (struct db_value[]){ DB_TEXT(t->class), DB_TEXT(baseline) });
-	rc = r ? 0 : -1;
 	t->whole = r && upkeep_continues(t->pass);
-	for (int i = 0; r && t->whole && i < PQntuples(r); i++)
-		if (reevaluate_layout(t, PQgetvalue(r, i, 0), atoi(PQgetvalue(r, i, 1)), *PQgetvalue(r, i, 2) == 't',
-				      rc ? NULL : e))
+	for (int i = 0; r && t->whole && i < PQntuples(r); i++) {
+		struct drift_batch o = { .reevaluation = t, .base = atoi(PQgetvalue(r, i, 1)),
+					 .patch = *PQgetvalue(r, i, 2) == 't' };
+		struct reencoding m = { .scope = SCOPE_RECENT, .from = PQgetvalue(r, i, 0), .time = t->since,
+					.each = add_node, .after = store_batch, .user = &o };
+
+		if (reencode_each(t->pass, &m, rc ? NULL : e))
 			rc = -1;
+		for (int c = 0; c < COLUMNS; c++)
+			buf_free(&o.column[c]);
+		t->whole = m.whole;
+	}
 	PQclear(r);
 	return rc;
 }
@@ -248,29 +208,9 @@ static int reevaluate_nodes(struct reevaluation *t, struct err *e)
  * Exports in progress when the baseline changed are committed later, and are compared again as long as such may
  * come.
  */
-static int record_complete(const struct reevaluation *t, const char *begun, struct err *e)
-{
-	char interval[16];
-
-	snprintf(interval, sizeof(interval), "%u", t->pass->settings->upkeep_interval);
-	return db_execute(t->pass->db, e, "UPDATE class SET recompare_since = CASE WHEN recompare_since = '-infinity'"
-					  " THEN $3::timestamptz - " UNDERWAY
-		     " WHEN recompare_since > $3::timestamptz - " UNDERWAY " - " INTERVALS " * make_interval(secs =>"
-										  " $4::int) THEN recompare_since END"
-		     " WHERE id = $1 AND recompare_since = $2", 4,
-		     (struct db_value[]){ DB_TEXT(t->class), DB_TEXT(t->since), DB_TEXT(begun), DB_TEXT(interval) });
-}
-
-static int reevaluate_class(struct reevaluation *t, const char *begun, struct err *e)
-{
-	int rc = reevaluate_bases(t, e) ? -1 : reevaluate_nodes(t, e);
-
-	if (t->skipped)
-		t->pass->unfinished = true;
-	if (t->whole && !t->skipped && record_complete(t, begun, rc ? NULL : e))
-		rc = -1;
-	return rc;
-}
+#define COMPLETE "UPDATE class SET recompare_since = CASE WHEN recompare_since = '-infinity' THEN $3::timestamptz - " \
+	UNDERWAY " WHEN recompare_since > $3::timestamptz - " UNDERWAY " - " INTERVALS " * make_interval(secs =>" \
+	" $4::int) THEN recompare_since END WHERE id = $1 AND recompare_since = $2"
 
 static int reevaluate_classes(struct upkeep_run *p, struct err *e)
 {
@@ -284,7 +224,13 @@ static int reevaluate_classes(struct upkeep_run *p, struct err *e)
 				     .baseline = atoi(PQgetvalue(r, i, BASELINE)),
 					     .invalidated = *PQgetvalue(r, i, SHOWN) == 't' };
 
-		if (reevaluate_class(&t, PQgetvalue(r, i, BEGUN), rc ? NULL : e))
+		if (reevaluate_bases(&t, rc ? NULL : e) || reevaluate_nodes(&t, rc ? NULL : e))
+			rc = -1;
+		p->unfinished |= t.skipped;
+		if (t.whole && !t.skipped &&
+		    db_execute(p->db, rc ? NULL : e, COMPLETE, 4, (struct db_value[]){
+				DB_TEXT(t.class), DB_TEXT(t.since), DB_TEXT(PQgetvalue(r, i, BEGUN)),
+				DB_NUMBER(p->settings->upkeep_interval) }))
 			rc = -1;
 	}
 	PQclear(r);

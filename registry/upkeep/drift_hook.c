@@ -2,13 +2,10 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "upkeep_steps.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/param.h>
 #include <sys/wait.h>

@@ -2,12 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "fsck.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/log.h"
-#include "ingest/encode.h"
 #include "store/document.h"
 #include "shape/inventory.h"
 
@@ -92,7 +87,7 @@ static bool restore_base(struct fsck *f, int base)
 
 	if (!cached)
 		return false;
-	if ((rc = encode_restore_base(f->db, &(struct buf){ .data = cached->text, .len = cached->len }, NULL)) == 1)
+	if ((rc = base_rows_restore(f->db, &(struct buf){ .data = cached->text, .len = cached->len }, NULL)) == 1)
 		log_warning("base %d: the stored document was damaged and was restored from memory", base);
 	bases_release(f->bases, cached);
 	return rc == 1;
@@ -175,8 +170,7 @@ static int check_row(struct fsck *f, struct shape_cache *known, const PGresult *
 	struct err why;
 	int rc;
 
-	snprintf(s.layout.id, sizeof(s.layout.id), "%s", PQgetvalue(r, row, LAYOUT));
-	snprintf(s.layout.mark, sizeof(s.layout.mark), "%s", PQgetvalue(r, row, MARK));
+	layout_key_read(r, row, LAYOUT, &s.layout);
 	if (db_bytes(r, row, DIFF, &s.diff))
 		return err_set(e, "out of memory");
 	rc = check_document(f, known, r, row, &s, &why);

@@ -2,12 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "publish.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -18,6 +13,13 @@
 #include "shape/inventory.h"
 #include "shape/snapshot.h"
 
+/*
+ * Notes
+ *
+ * The files, what was published of the fabric and the complaints belong to the thread; others only ask for a refresh,
+ * and read `unwritten`, which is atomic. It writes at most once in MIN_INTERVAL, and what was requested before it
+ * stops.
+ */
 #define INTERVAL 30
 #define FILE_MAX (64u << 20)	/* bytes; a larger file is not ours, and is replaced */
 #define MIN_INTERVAL 1		/* seconds between two writes */
@@ -29,10 +31,8 @@ struct published_file {
 };
 
 struct publisher {
-	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t wake;
-	bool nudged, stop;
+	struct background background;	/* its lock is of nudged */
+	bool nudged;
 	struct db_pool *pool;
 	struct published_file snapshot, fabric, costs;
 	char version[FABRIC_VERSION_NAME];	/* the fabric that was published; empty: none */
@@ -81,12 +81,6 @@ static int write_new(struct published_file *p, struct buf *text, bool is_snapsho
 	return rc;
 }
 
-/* Removes the published file. */
-static int remove_published(struct published_file *p, struct err *e)
-{
-	return unlink(p->path) && errno != ENOENT ? err_set(e, "%s: %s", p->path, strerror(errno)) : 0;
-}
-
 /* A lasting failure is logged once, and its end once. */
 static void report_error(struct published_file *p, int rc, const struct err *e)
 {
@@ -112,14 +106,6 @@ static int refresh_text(struct published_file *p, struct db *db, int (*make)(str
 	return -1;
 }
 
-/* Must the fabric's file be rebuilt? New nodes may be hosts whose names were unknown, but they come by the hundred. */
-static bool fabric_due(struct publisher *p, const char *version)
-{
-	return strcmp(version, p->version) ||
-	       (*version && (access(p->fabric.path, F_OK) ||
-			     (p->nodes_changed && clock_now() >= p->looked + INTERVAL)));
-}
-
 static int refresh_fabric(struct publisher *p, struct db *db, struct err *e)
 {
 	char version[FABRIC_VERSION_NAME];
@@ -128,14 +114,18 @@ static int refresh_fabric(struct publisher *p, struct db *db, struct err *e)
 
 	if (fabric_latest(db, version, e))
 		return -1;
-	if (!fabric_due(p, version))
+	/* New nodes may be hosts whose names were unknown, but they come by the hundred. */
+	if (!strcmp(version, p->version) &&
+	    (!*version || (!access(p->fabric.path, F_OK) &&
+			   (!p->nodes_changed || clock_now() < p->looked + INTERVAL))))
 		return 0;
 	switch (fabric_levels(db, &text, e)) {
 	case FABRIC_OK:
 		rc = write_new(&p->fabric, &text, false, e);
 		break;
 	case FABRIC_ABSENT:
-		rc = remove_published(&p->fabric, e);
+		rc = unlink(p->fabric.path) && errno != ENOENT ?
+			err_set(e, "%s: %s", p->fabric.path, strerror(errno)) : 0;
 		break;
 	default:
 		buf_free(&text);
@@ -159,43 +149,29 @@ static void publisher_refresh(struct publisher *p)
 		report_error(&p->fabric, refresh_fabric(p, db, &e), &e);
 		report_error(&p->costs, refresh_text(&p->costs, db, costs_text, &e), &e);
 	}
-	db_release(p->pool, db);
-}
-
-static bool wait_due(struct publisher *p)
-{
-	double until = clock_now() + (*p->snapshot.complaint || *p->fabric.complaint || *p->costs.complaint ?
-					     MIN_INTERVAL : INTERVAL);
-	bool again;
-
-	pthread_mutex_lock(&p->lock);
-	while (!p->nudged && !p->stop && clock_wait(&p->wake, &p->lock, until) == 0)
-		;
-	again = p->nudged || !p->stop;
-	p->nudged = false;
-	pthread_mutex_unlock(&p->lock);
-	return again;
-}
-
-static bool publisher_stopping(struct publisher *p)
-{
-	bool stop;
-
-	pthread_mutex_lock(&p->lock);
-	stop = p->stop;
-	pthread_mutex_unlock(&p->lock);
-	return stop;
+	db_release(db);
 }
 
 static void *publisher_run(void *user)
 {
 	struct publisher *p = user;
+	struct background *b = &p->background;
+	bool again;
 
 	do {
+		double until;
+
 		publisher_refresh(p);
-		if (!publisher_stopping(p))
-			sleep(MIN_INTERVAL);
-	} while (wait_due(p));
+		background_pause(b, clock_now() + MIN_INTERVAL);
+		until = clock_now() + (*p->snapshot.complaint || *p->fabric.complaint || *p->costs.complaint ?
+				       MIN_INTERVAL : INTERVAL);
+		pthread_mutex_lock(&b->lock);
+		while (!p->nudged && !b->stop && clock_wait(&b->wake, &b->lock, until) == 0)
+			;
+		again = p->nudged || !b->stop;
+		p->nudged = false;
+		pthread_mutex_unlock(&b->lock);
+	} while (again);
 	return NULL;
 }
 
@@ -211,10 +187,7 @@ struct publisher *publisher_start(struct db_pool *pool, const struct settings *s
 	p->snapshot.path = s->snapshot_file;
 	p->fabric.path = s->fabric_file;
 	p->costs.path = s->costs_file;
-	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->wake, NULL);
-	if (pthread_create(&p->thread, NULL, publisher_run, p)) {
-		err_set(e, "cannot create a thread to write %s", s->snapshot_file);
+	if (background_start(&p->background, publisher_run, p, "SnapshotFile", e)) {
 		free(p);
 		return NULL;
 	}
@@ -228,20 +201,15 @@ bool publisher_is_current(struct publisher *p)
 
 void publisher_request(struct publisher *p)
 {
-	pthread_mutex_lock(&p->lock);
+	pthread_mutex_lock(&p->background.lock);
 	p->nudged = true;
-	pthread_cond_signal(&p->wake);
-	pthread_mutex_unlock(&p->lock);
+	pthread_cond_signal(&p->background.wake);
+	pthread_mutex_unlock(&p->background.lock);
 }
 
 void publisher_stop(struct publisher *p)
 {
-	if (!p)
-		return;
-	pthread_mutex_lock(&p->lock);
-	p->stop = true;
-	pthread_cond_signal(&p->wake);
-	pthread_mutex_unlock(&p->lock);
-	pthread_join(p->thread, NULL);
+	if (p)
+		background_stop(&p->background);
 	free(p);
 }

@@ -2,14 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "upkeep_steps.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/log.h"
 #include "hwcmp/compare.h"
 #include "ingest/drift.h"
-#include "ingest/encode.h"
 #include "reencode.h"
 
 #define FIELD_BYTES "128"	/* a row of the table field with its two index entries */
@@ -33,26 +28,10 @@ static int to_latest_layout(struct reencoding *m, const struct reencode_document
 
 	if (rc)
 		return rc < 0 ? -1 : 0;
-	rc = strcmp(encoding.layout.id, m->from) &&
-		encoding.diff.len <= h->kept + o->share ? reencode_add(m, h, &encoding, e) : 0;
+	if (strcmp(encoding.layout.id, m->from) && encoding.diff.len <= h->kept + o->share)
+		reencode_add(m, h, &encoding);
 	buf_free(&encoding.diff);
-	return rc;
-}
-
-/* Present and past documents. */
-static int leave_layout(struct upkeep_run *p, const char *layout, struct old_layout *o, struct err *e)
-{
-	struct reencoding now = { .scope = SCOPE_PRESENT, .from = layout, .each = to_latest_layout, .user = o },
-		past = now;
-	int rc;
-
-	past.scope = SCOPE_PAST;
-	rc = reencode_each(p, &now, e) || reencode_each(p, &past, e) ? -1 : 0;
-
-	if (now.made + past.made)
-		log_info("upkeep: %llu documents moved to the latest field layout of base %d", now.made + past.made,
-			 o->base);
-	return rc;
+	return 0;
 }
 
 int rebase_layouts(struct upkeep_run *p, struct err *e)
@@ -69,9 +48,15 @@ int rebase_layouts(struct upkeep_run *p, struct err *e)
 
 	for (int i = 0; rc == 0 && i < PQntuples(r) && upkeep_continues(p); i++) {
 		struct old_layout o = { p, atoi(PQgetvalue(r, i, BASE)), strtoul(PQgetvalue(r, i, SHARE), NULL, 10) };
+		struct reencoding now = { .scope = SCOPE_PRESENT, .from = PQgetvalue(r, i, LAYOUT),
+					  .each = to_latest_layout, .user = &o }, past = now;
 
+		past.scope = SCOPE_PAST;
 		if (o.share)
-			rc = leave_layout(p, PQgetvalue(r, i, LAYOUT), &o, e);
+			rc = reencode_each(p, &now, e) || reencode_each(p, &past, e) ? -1 : 0;
+		if (now.made + past.made)
+			log_info("upkeep: %llu documents moved to the latest field layout of base %d",
+				 now.made + past.made, o.base);
 	}
 	PQclear(r);
 	return rc;
@@ -186,9 +171,10 @@ static int from_patch(struct reencoding *m, const struct reencode_document *h, s
 			return -1;
 		if (rc)
 			continue;
-		rc = encoding.diff.len <= h->kept ? reencode_add(m, h, &encoding, e) : 0;
+		if (encoding.diff.len <= h->kept)
+			reencode_add(m, h, &encoding);
 		buf_free(&encoding.diff);
-		return rc;
+		return 0;
 	}
 	return m->scope == SCOPE_PRESENT ? group_document(t, h, e) : 0;
 }
@@ -197,8 +183,9 @@ static int from_patch(struct reencoding *m, const struct reencode_document *h, s
 static int group_insert(const struct patches *t, const struct group *g, const struct cached_base *first,
 			const struct parsed *parsed, const char *drift, struct err *e)
 {
-	struct encode_insertion n = { .class = t->class, .shape = t->shape, .node = g->node, .drift = drift,
-			      .xml = &(struct buf){ .data = first->text, .len = first->len }, .parsed = parsed };
+	struct base_insertion n = { .class = t->class, .shape = t->shape, .node = g->node, .drift = drift,
+				    .xml = &(struct buf){ .data = first->text, .len = first->len },
+				    .detail = parsed->detail, .facts = parsed->facts };
 	struct upkeep_run *p = t->pass;
 	const struct cached_base *cached;
 	struct layout_key layout;
@@ -206,13 +193,9 @@ static int group_insert(const struct patches *t, const struct group *g, const st
 	int rc = db_execute(p->db, e, "BEGIN", 0, NULL);
 
 	if (rc == 0)
-		rc = encode_insert_base(p->db, &n, base, &layout, e);
-	if (rc == 0)
-		rc = db_execute(p->db, e, "COMMIT", 0, NULL);
-	if (rc) {
-		db_execute(p->db, NULL, "ROLLBACK", 0, NULL);
+		rc = base_rows_insert(p->db, &n, base, &layout, e);
+	if ((rc = db_end(p->db, rc, e)))
 		return rc;
-	}
 	if (!(cached = bases_acquire(p->bases, p->db, atoi(base), e)))
 		return -1;
 	rc = first->layout.n ? bases_widen(p->bases, p->db, cached, &first->layout, e) : 0;
@@ -242,18 +225,15 @@ static int group_to_base(const struct patches *t, const struct group *g, struct 
 	return rc;
 }
 
-static bool is_enough(const struct group *g, unsigned long class_nodes)
-{
-	return g->members >= ENOUGH || (g->members > 1 && g->members * ENOUGH_PART >= class_nodes);
-}
-
 /* The number of bases made, or -1. */
 static int create_bases(const struct patches *t, unsigned long class_nodes, struct err *e)
 {
 	int made = 0;
 
 	for (unsigned i = 0; i < t->ngroups; i++) {
-		int rc = is_enough(&t->groups[i], class_nodes) ? group_to_base(t, &t->groups[i], e) : 1;
+		const struct group *g = &t->groups[i];
+		bool enough = g->members >= ENOUGH || (g->members > 1 && g->members * ENOUGH_PART >= class_nodes);
+		int rc = enough ? group_to_base(t, g, e) : 1;
 
 		if (rc < 0)
 			return -1;
@@ -270,12 +250,6 @@ static int list_bases(struct patches *t, struct err *e)
 	return t->bases ? 0 : -1;
 }
 
-static void patches_free(struct patches *t)
-{
-	base_cache_free(t->documents);
-	PQclear(t->bases);
-}
-
 static int leave_patches(struct patches *t, const char *layout, unsigned long class_nodes, struct err *e)
 {
 	struct reencoding now = { .scope = SCOPE_PRESENT, .from = layout, .each = from_patch, .user = t }, again = now,
@@ -290,7 +264,8 @@ static int leave_patches(struct patches *t, const char *layout, unsigned long cl
 	if (rc == 0 && made > 0 &&
 	    (list_bases(t, e) || reencode_each(t->pass, &again, e) || reencode_each(t->pass, &past, e)))
 		rc = -1;
-	patches_free(t);
+	base_cache_free(t->documents);
+	PQclear(t->bases);
 	if (now.made + again.made)
 		log_info("upkeep: %llu nodes moved from patches to fields", now.made + again.made);
 	return rc;
@@ -326,16 +301,6 @@ struct following {
 	bool own;
 };
 
-static int store_drift(struct upkeep_run *p, const struct reencode_document *h, const struct drift *drift,
-		       struct err *e)
-{
-	return db_execute(p->db, e, "UPDATE drift SET severity = $2, changes = $3::jsonb WHERE node = $1 AND changes"
-				    " <> $3::jsonb"
-		     " AND EXISTS (SELECT 1 FROM node WHERE name = $1 AND sha256 = decode($4, 'hex'))", 4,
-		     (struct db_value[]){ DB_TEXT(h->node), DB_TEXT(drift->severity), DB_TEXT(drift->json),
-					  DB_TEXT(h->sha256) });
-}
-
 /* Is it the base but for identity? It differs from it in fields alone. 1 or 0, -1. */
 static int is_twin(struct upkeep_run *p, int base, const struct buf *xml, struct err *e)
 {
@@ -366,12 +331,15 @@ static int is_twin(struct upkeep_run *p, int base, const struct buf *xml, struct
 static int update_drift(struct upkeep_run *p, int baseline, const struct reencode_document *h, struct err *e)
 {
 	struct drift_comparer with = { .bases = p->bases, .db = p->db, .parser = p->parser };
-	struct drift drift;
+	struct drift drift = {0};
 	int rc = drift_from_base(&with, baseline, h->node, &h->xml, &drift, e);
 
-	if (rc)
-		return -1;
-	rc = drift.json ? store_drift(p, h, &drift, e) : 0;
+	if (rc == 0 && drift.json)
+		rc = db_execute(p->db, e, "UPDATE drift SET severity = $2, changes = $3::jsonb WHERE node = $1 AND"
+				" changes <> $3::jsonb AND EXISTS (SELECT 1 FROM node WHERE name = $1 AND sha256 ="
+				" decode($4, 'hex'))", 4,
+				(struct db_value[]){ DB_TEXT(h->node), DB_TEXT(drift.severity), DB_TEXT(drift.json),
+						     DB_TEXT(h->sha256) });
 	drift_free(&drift);
 	return rc;
 }
@@ -388,7 +356,7 @@ static int to_accepted(struct reencoding *m, const struct reencode_document *h, 
 	if (twin < 0)
 		rc = -1;
 	else if (twin)
-		rc = reencode_add(m, h, &encoding, e);
+		reencode_add(m, h, &encoding);
 	else
 		rc = f->own ? update_drift(f->pass, f->baseline, h, e) : 0;
 	buf_free(&encoding.diff);

@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "reencode.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define ROWS "256"
 #define BYTES "8388608"
 
@@ -35,10 +31,10 @@ static const char *const read_sql[] = {
 };
 
 /* Locked rows are skipped: waiting for them while holding others would deadlock. */
-#define WANTED "unnest($2::text[], $3::timestamptz[], $4::text[], $5::int[], $6::uuid[], $7::bytea[])" \
+#define WANTED "unnest($1::text[], $2::timestamptz[], $3::text[], $4::int[], $5::uuid[], $6::bytea[])" \
 	" AS u(name, since, sha256, layout, mark, diff) JOIN layout f ON " LAYOUT_IS("u.layout", "u.mark")
 #define SAME(name) "n." name " = u.name AND n.since = u.since AND n.sha256 = decode(u.sha256, 'hex') AND n.layout =" \
-	" $1::int"
+	" $7::int"
 #define MOVE_NODES "WITH held AS (SELECT n.name, u.layout, u.diff FROM " WANTED " JOIN node n ON " SAME("name") \
 	" FOR UPDATE OF n SKIP LOCKED)," \
 	" moved AS (UPDATE node n SET layout = h.layout, diff = h.diff FROM held h WHERE n.name = h.name RETURNING" \
@@ -59,21 +55,6 @@ static const char *const move_sql[] = {
 };
 
 /* --- encoding against a base --- */
-
-static int own_layout(struct upkeep_run *p, const struct cached_base *cached, struct layout_key *layout, struct err *e)
-{
-	const struct base_metadata *meta = base_metadata(cached);
-	char key[DB_KEY];
-	int rc;
-
-	snprintf(key, sizeof(key), "%d", cached->base);
-	rc = layout_key_query(p->db, layout, e, "SELECT f.id, f.mark FROM layout f JOIN base b ON b.id = f.base WHERE"
-						" b.id = $1 AND b.sha256 = decode($2, 'hex') AND f.kind = 'base'", 2,
-			  (struct db_value[]){ DB_TEXT(key), DB_TEXT(meta->sha256) });
-	if (rc == 0)
-		err_set(e, "base %d has no layout of its own", cached->base);
-	return rc == 1 ? 0 : -1;
-}
 
 struct one_base {
 	struct upkeep_run *run;
@@ -101,7 +82,11 @@ int base_encode(struct upkeep_run *p, int base, const struct buf *xml, struct ba
 	if (!cached)
 		return -1;
 	if (cached->len == xml->len && !memcmp(cached->text, xml->data, xml->len)) {
-		rc = own_layout(p, cached, &f.layout, e);
+		rc = layout_key_query(p->db, &f.layout, e, "SELECT f.id, f.mark FROM layout f JOIN base b ON b.id ="
+				      " f.base WHERE b.id = $1 AND b.sha256 = decode($2, 'hex') AND f.kind = 'base'",
+				      2, (struct db_value[]){ DB_NUMBER(base),
+							      DB_TEXT(base_metadata(cached)->sha256) });
+		rc = rc == 1 ? 0 : rc ? -1 : err_set(e, "base %d has no layout of its own", base);
 	} else if ((rc = bases_encode(p->bases, &by, xml, &fits, &f.diff, e)) == 0) {
 		f.layout = base_metadata(fits)->layout;
 		bases_release(p->bases, fits);
@@ -114,15 +99,7 @@ int base_encode(struct upkeep_run *p, int base, const struct buf *xml, struct ba
 
 /* --- moving rows --- */
 
-static void reencode_reset(struct reencoding *m)
-{
-	m->n = 0;
-	for (int c = 0; c < M_COUNT; c++)
-		db_array(&m->column[c]);
-}
-
-int reencode_add(struct reencoding *m, const struct reencode_document *h, const struct base_encoding *encoding,
-		 struct err *e)
+void reencode_add(struct reencoding *m, const struct reencode_document *h, const struct base_encoding *encoding)
 {
 	db_array_text(&m->column[M_NODE], h->node);
 	db_array_text(&m->column[M_SINCE], h->since);
@@ -131,41 +108,25 @@ int reencode_add(struct reencoding *m, const struct reencode_document *h, const 
 	db_array_text(&m->column[M_MARK], encoding->layout.mark);
 	db_array_bytes(&m->column[M_DIFF], encoding->diff.data, encoding->diff.len);
 	m->n++;
-	for (int c = 0; c < M_COUNT; c++)
-		if (m->column[c].failed)
-			return err_set(e, "out of memory");
-	return 0;
-}
-
-static void count_moved(struct upkeep_run *p, struct reencoding *m, const PGresult *r)
-{
-	unsigned long long moved = strtoull(PQgetvalue(r, 0, 0), NULL, 10);
-
-	m->made += moved;
-	p->emptied[m->scope == SCOPE_PAST ? IN_PAST : IN_NODE] += moved;
-	p->emptied[IN_NODE_FACT] += strtoull(PQgetvalue(r, 0, 1), NULL, 10);
 }
 
 static int reencode_apply(struct upkeep_run *p, struct reencoding *m, struct err *e)
 {
-	struct db_value v[M_COUNT + 2] = { DB_TEXT(m->from) };
+	struct db_value more[] = { DB_TEXT(m->from), DB_TEXT(m->clear_drift ? "t" : "f") };
+	unsigned long long moved;
 	PGresult *r;
 
 	if (!m->n)
 		return 0;
-	for (int c = 0; c < M_COUNT; c++) {
-		db_array_end(&m->column[c]);
-		if (m->column[c].failed)
-			return err_set(e, "out of memory");
-		v[1 + c] = DB_TEXT(m->column[c].data);
-	}
-	v[M_COUNT + 1] = DB_TEXT(m->clear_drift ? "t" : "f");
-	r = db_query(p->db, e, move_sql[m->scope], M_COUNT + 2, v);
-	if (r)
-		count_moved(p, m, r);
+	m->n = 0;
+	if (!(r = db_query_arrays(p->db, false, move_sql[m->scope], M_COUNT, m->column, 2, more, e)))
+		return -1;
+	moved = strtoull(PQgetvalue(r, 0, 0), NULL, 10);
+	m->made += moved;
+	p->emptied[m->scope == SCOPE_PAST ? IN_PAST : IN_NODE] += moved;
+	p->emptied[IN_NODE_FACT] += strtoull(PQgetvalue(r, 0, 1), NULL, 10);
 	PQclear(r);
-	reencode_reset(m);
-	return r ? 0 : -1;
+	return 0;
 }
 
 static int decode_row(const struct base_decoder *o, const PGresult *r, int row, struct reencode_document *h,
@@ -192,7 +153,6 @@ static int process_batch(struct upkeep_run *p, struct reencoding *m, const struc
 {
 	int rows = PQntuples(r);
 
-	reencode_reset(m);
 	for (int i = 0; i < rows && upkeep_continues(p); i++) {
 		struct reencode_document h;
 		int rc;

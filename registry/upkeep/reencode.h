@@ -55,9 +55,8 @@ struct base_encoding {
  */
 int base_encode(struct upkeep_run *p, int base, const struct buf *xml, struct base_encoding *out, struct err *e);
 
-/* Add a row to the batch; the diff is copied. 0 or -1. */
-int reencode_add(struct reencoding *m, const struct reencode_document *h, const struct base_encoding *encoding,
-		 struct err *e);
+/* Add a row to the batch; the diff is copied. */
+void reencode_add(struct reencoding *m, const struct reencode_document *h, const struct base_encoding *encoding);
 
 /*
  * Call m->each for every document in m->scope stored by m->from, move the rows that it adds, and pause between batches.

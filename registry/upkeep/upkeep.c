@@ -3,10 +3,6 @@
 #include "upkeep.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/clock.h"
@@ -17,22 +13,26 @@
 #include "store/costs_store.h"
 #include "store/fabric_store.h"
 
+/*
+ * Notes
+ *
+ * The thread runs the steps, whose order is that of the table; nobody else does. The lock of `background` is of what
+ * others ask for (wanted, patched, next_full), and is never held while a step runs. Of several topiaryd on a database
+ * the one with the advisory lock runs the steps that write.
+ */
+
 /* An arbitrary constant, other than those in migrate.c and encode.c. */
 #define LOCK "SELECT pg_try_advisory_lock(1953460331)"
 #define UNLOCK "SELECT pg_advisory_unlock(1953460331)"
 
-#define REST_MIN 0.01		/* seconds */
-#define REST_MAX 1.0
 #define SOON 5			/* seconds until unfinished work is tried again */
 #define HISTORY_BATCH "256"
 #define PATCHES_MIN 16			/* patches that are worth a run */
 #define PATCHES_WAIT 2		/* seconds in which further patches are collected */
 #define PATCHES_INTERVAL 30		/* seconds between runs requested by patches */
 
-/* ON_INTERVAL: also a run that many patches have brought forward; ON_CHECK: not that one. */
-enum occasion { ON_INTERVAL = 1, ON_DRIFT = 2, ON_ACCEPT = 4, ON_START = 8, ON_COSTS = 16, ON_CHECK = 32 };
-
-static int delete_history(struct upkeep_run *p, struct err *e);
+/* Beside UPKEEP_ON_...: also a run that many patches have brought forward, not that one, and the first. */
+enum { ON_INTERVAL = 256, ON_CHECK = 512, ON_START = 1024 };
 
 /* A class may be measured within a minute, node by node: the next run follows after as long as this one took. */
 static int compare_costs(struct upkeep_run *p, struct err *e)
@@ -83,6 +83,28 @@ static int canonical_names(struct upkeep_run *p, struct err *e)
 	return r ? 0 : -1;
 }
 
+#define DELETE_HISTORY "DELETE FROM past WHERE (node, since) IN (SELECT node, since FROM past" \
+	" WHERE until < now() - make_interval(days => $1::int) ORDER BY until LIMIT " HISTORY_BATCH ")"
+
+/* What is older than KeepHistory. */
+static int delete_history(struct upkeep_run *p, struct err *e)
+{
+	const struct db_value days = DB_NUMBER(p->settings->keep_history);
+
+	if (!p->settings->keep_history)
+		return 0;
+	for (int deleted = 1; deleted && upkeep_pause(p);) {
+		PGresult *r = db_query(p->db, e, DELETE_HISTORY, 1, &days);
+
+		if (!r)
+			return -1;
+		deleted = atoi(PQcmdTuples(r));
+		p->emptied[IN_PAST] += deleted;
+		PQclear(r);
+	}
+	return 0;
+}
+
 /*
  * Ordered by urgency; the baseline vote needs the bases of patches, and layouts are unused only after their documents
  * moved.
@@ -95,22 +117,21 @@ static const struct step {
 	{ "changing names of nodes to those of NodeDomain", ON_INTERVAL | ON_START, canonical_names },
 	{ "finding bases for nodes stored as patches", ON_INTERVAL, rebase_patches },
 	{ "voting on baselines of classes", ON_INTERVAL | ON_START, baseline_vote_run },
-	{ "moving nodes to accepted classes", ON_INTERVAL | ON_ACCEPT, rebase_accepted },
-	{ "comparing measured costs of nodes", ON_INTERVAL | ON_ACCEPT | ON_COSTS, compare_costs },
-	{ "running the drift hook", ON_INTERVAL | ON_DRIFT | ON_COSTS, drift_hook_run },
+	{ "moving nodes to accepted classes", ON_INTERVAL | UPKEEP_ON_ACCEPT, rebase_accepted },
+	{ "comparing measured costs of nodes", ON_INTERVAL | UPKEEP_ON_ACCEPT | UPKEEP_ON_COSTS, compare_costs },
+	{ "running the drift hook", ON_INTERVAL | UPKEEP_ON_DRIFT | UPKEEP_ON_COSTS, drift_hook_run },
 	{ "moving documents to newer field layouts", ON_INTERVAL, rebase_layouts },
 	{ "matching adapters of the fabric with nodes", ON_INTERVAL, match_fabric },
 	{ "comparing hardware of different names", ON_INTERVAL, compare_hardware },
 	{ "deleting old history", ON_INTERVAL, delete_history },
 	{ "checking stored documents", ON_CHECK, fsck_run },
 	{ "deleting unused bases", ON_INTERVAL, rebase_delete_unused },
-	{ "vacuuming tables", ON_INTERVAL | ON_ACCEPT, vacuum_run },
+	{ "vacuuming tables", ON_INTERVAL | UPKEEP_ON_ACCEPT, vacuum_run },
 };
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
 struct upkeep {
-	pthread_t thread;
-	struct upkeep_pacing pace;	/* its lock also guards the next four members */
+	struct background background;	/* its lock is of the next four members */
 	unsigned wanted, patched;
 	double next_full, last_full;	/* when the next full run is due, and when the last was */
 	double next_interval;		/* when UpkeepInterval is over */
@@ -122,65 +143,7 @@ struct upkeep {
 	char complaint[STEPS + 1][sizeof(((struct err *) 0)->text)];
 };
 
-/* --- pauses --- */
-
-static void pacing_init(struct upkeep_pacing *p)
-{
-	*p = (struct upkeep_pacing){0};
-	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->wake, NULL);
-}
-
-bool upkeep_continues(const struct upkeep_run *p)
-{
-	bool stop;
-
-	pthread_mutex_lock(&p->pace->lock);
-	stop = p->pace->stop;
-	pthread_mutex_unlock(&p->pace->lock);
-	return !stop;
-}
-
-bool upkeep_pause(struct upkeep_run *p)
-{
-	struct upkeep_pacing *pace = p->pace;
-	double begin = clock_now(), rest = begin - pace->worked_since;
-	double until = begin + (rest < REST_MIN ? REST_MIN : rest > REST_MAX ? REST_MAX : rest);
-	bool stop;
-
-	pthread_mutex_lock(&pace->lock);
-	while (!pace->stop && clock_wait(&pace->wake, &pace->lock, until) == 0)
-		;
-	stop = pace->stop;
-	pthread_mutex_unlock(&pace->lock);
-	pace->worked_since = clock_now();
-	return !stop;
-}
-
-/* --- steps --- */
-
-#define DELETE_HISTORY "DELETE FROM past WHERE (node, since) IN (SELECT node, since FROM past" \
-	" WHERE until < now() - make_interval(days => $1::int) ORDER BY until LIMIT " HISTORY_BATCH ")"
-
-/* What is older than KeepHistory. */
-static int delete_history(struct upkeep_run *p, struct err *e)
-{
-	char days[16];
-
-	if (!p->settings->keep_history)
-		return 0;
-	snprintf(days, sizeof(days), "%u", p->settings->keep_history);
-	for (int deleted = 1; deleted && upkeep_pause(p);) {
-		PGresult *r = db_query(p->db, e, DELETE_HISTORY, 1, &DB_TEXT(days));
-
-		if (!r)
-			return -1;
-		deleted = atoi(PQcmdTuples(r));
-		p->emptied[IN_PAST] += deleted;
-		PQclear(r);
-	}
-	return 0;
-}
+/* --- a run --- */
 
 /* A lasting failure is logged once, and its end once. */
 static void report_error(char *complaint, const char *what, int rc, const struct err *e)
@@ -196,16 +159,6 @@ static void report_error(char *complaint, const char *what, int rc, const struct
 	snprintf(complaint, sizeof(((struct err *) 0)->text), "%s", text);
 }
 
-/* 1 when the lock was acquired, 0 when another topiaryd holds it, -1. */
-static int try_lock(struct db *db, struct err *e)
-{
-	PGresult *r = db_query(db, e, LOCK, 0, NULL);
-	int rc = !r ? -1 : *PQgetvalue(r, 0, 0) == 't';
-
-	PQclear(r);
-	return rc;
-}
-
 /* Returns what is still to be done soon. */
 static unsigned run_steps(struct upkeep *u, struct upkeep_run *p, unsigned wanted)
 {
@@ -217,7 +170,7 @@ static unsigned run_steps(struct upkeep *u, struct upkeep_run *p, unsigned wante
 
 		if (!(steps[i].when & wanted))
 			continue;
-		p->pace->worked_since = clock_now();
+		p->worked_since = clock_now();
 		p->unfinished = false;
 		rc = steps[i].run(p, &e);
 		report_error(u->complaint[i], steps[i].what, rc, &e);
@@ -231,19 +184,18 @@ static unsigned run_upkeep(struct upkeep *u, unsigned wanted)
 {
 	struct err e = {0};
 	struct upkeep_run p = { .settings = u->settings, .db = db_acquire(u->pool, &e), .bases = u->bases,
-				.parser = u->parser, .publisher = u->publisher,
-			  .pace = &u->pace, .full = wanted & ON_INTERVAL };
-	int rc = p.db ? rebase_refresh(&p, &e) : -1, locked = 0;
+				.parser = u->parser, .publisher = u->publisher, .background = &u->background,
+				.full = wanted & ON_INTERVAL };
+	PGresult *r = p.db && rebase_refresh(&p, &e) == 0 ? db_query(p.db, &e, LOCK, 0, NULL) : NULL;
 	unsigned again = wanted & ~(ON_INTERVAL | ON_CHECK);
 
-	if (rc == 0 && (locked = try_lock(p.db, &e)) < 0)
-		rc = -1;
-	report_error(u->complaint[STEPS], "starting a run", rc, &e);
-	if (locked == 1) {
+	report_error(u->complaint[STEPS], "starting a run", r ? 0 : -1, &e);
+	if (r && *PQgetvalue(r, 0, 0) == 't') {
 		again = run_steps(u, &p, wanted);
 		db_execute(p.db, NULL, UNLOCK, 0, NULL);
 	}
-	db_release(u->pool, p.db);
+	PQclear(r);
+	db_release(p.db);
 	return again;
 }
 
@@ -253,10 +205,10 @@ static unsigned wait_due(struct upkeep *u, bool again)
 	double soon = again ? clock_now() + SOON : HUGE_VAL;
 	unsigned wanted = 0;
 
-	pthread_mutex_lock(&u->pace.lock);
-	while (!u->pace.stop && !(wanted = u->wanted | (clock_now() >= u->next_full ? ON_INTERVAL : 0) |
-				  (clock_now() >= soon ? ON_DRIFT | ON_ACCEPT : 0)))
-		clock_wait(&u->pace.wake, &u->pace.lock, soon < u->next_full ? soon : u->next_full);
+	pthread_mutex_lock(&u->background.lock);
+	while (!u->background.stop && !(wanted = u->wanted | (clock_now() >= u->next_full ? ON_INTERVAL : 0) |
+				  (clock_now() >= soon ? UPKEEP_ON_DRIFT | UPKEEP_ON_ACCEPT : 0)))
+		clock_wait(&u->background.wake, &u->background.lock, soon < u->next_full ? soon : u->next_full);
 	if (wanted & ON_INTERVAL) {
 		u->last_full = clock_now();
 		u->next_full = u->last_full + u->settings->upkeep_interval;
@@ -267,70 +219,38 @@ static unsigned wait_due(struct upkeep *u, bool again)
 		}
 	}
 	u->wanted = 0;
-	if (u->pace.stop)
+	if (u->background.stop)
 		wanted = 0;
-	pthread_mutex_unlock(&u->pace.lock);
+	pthread_mutex_unlock(&u->background.lock);
 	return wanted;
-}
-
-static bool upkeep_stopping(struct upkeep *u)
-{
-	return !upkeep_continues(&(struct upkeep_run){ .pace = &u->pace });
 }
 
 static void *upkeep_thread(void *user)
 {
+	unsigned again = UPKEEP_ON_DRIFT | UPKEEP_ON_ACCEPT | ON_START, wanted;
 	struct upkeep *u = user;
-	unsigned again = ON_DRIFT | ON_ACCEPT | ON_START;
 
-	while (!upkeep_stopping(u)) {
-		unsigned wanted = wait_due(u, again);
-
-		if (wanted)
-			again = run_upkeep(u, wanted | again);
-	}
+	while ((wanted = wait_due(u, again)))
+		again = run_upkeep(u, wanted | again);
 	return NULL;
 }
 
-static void upkeep_want(struct upkeep *u, unsigned what)
+void upkeep_notify(struct upkeep *u, enum upkeep_event what)
 {
-	if (!u)
+	if (what == UPKEEP_ON_DRIFT && !*u->settings->drift_hook)
 		return;
-	pthread_mutex_lock(&u->pace.lock);
-	u->wanted |= what;
-	pthread_cond_signal(&u->pace.wake);
-	pthread_mutex_unlock(&u->pace.lock);
-}
-
-void upkeep_notify_drift(struct upkeep *u)
-{
-	if (u && *u->settings->drift_hook)
-		upkeep_want(u, ON_DRIFT);
-}
-
-void upkeep_notify_costs(struct upkeep *u)
-{
-	upkeep_want(u, ON_COSTS);
-}
-
-void upkeep_notify_accept(struct upkeep *u)
-{
-	upkeep_want(u, ON_ACCEPT);
-}
-
-void upkeep_notify_patch(struct upkeep *u)
-{
-	if (!u)
-		return;
-	pthread_mutex_lock(&u->pace.lock);
-	if (++u->patched == PATCHES_MIN) {
+	pthread_mutex_lock(&u->background.lock);
+	if (what != UPKEEP_ON_PATCH) {
+		u->wanted |= what;
+		pthread_cond_signal(&u->background.wake);
+	} else if (++u->patched == PATCHES_MIN) {
 		double soon = clock_now() + PATCHES_WAIT, apart = u->last_full + PATCHES_INTERVAL,
 			due = soon > apart ? soon : apart;
 
 		u->next_full = due < u->next_full ? due : u->next_full;
-		pthread_cond_signal(&u->pace.wake);
+		pthread_cond_signal(&u->background.wake);
 	}
-	pthread_mutex_unlock(&u->pace.lock);
+	pthread_mutex_unlock(&u->background.lock);
 }
 
 struct upkeep *upkeep_start(const struct settings *s, struct db_pool *pool, struct bases *b, struct parser *p,
@@ -349,9 +269,7 @@ struct upkeep *upkeep_start(const struct settings *s, struct db_pool *pool, stru
 	u->publisher = publisher;
 	u->next_full = u->next_interval = clock_now() + s->upkeep_interval;
 	u->last_full = clock_now() - PATCHES_INTERVAL;
-	pacing_init(&u->pace);
-	if (pthread_create(&u->thread, NULL, upkeep_thread, u)) {
-		err_set(e, "cannot create a thread for upkeep");
+	if (background_start(&u->background, upkeep_thread, u, "upkeep", e)) {
 		free(u);
 		return NULL;
 	}
@@ -360,12 +278,7 @@ struct upkeep *upkeep_start(const struct settings *s, struct db_pool *pool, stru
 
 void upkeep_stop(struct upkeep *u)
 {
-	if (!u)
-		return;
-	pthread_mutex_lock(&u->pace.lock);
-	u->pace.stop = true;
-	pthread_cond_signal(&u->pace.wake);
-	pthread_mutex_unlock(&u->pace.lock);
-	pthread_join(u->thread, NULL);
+	if (u)
+		background_stop(&u->background);
 	free(u);
 }

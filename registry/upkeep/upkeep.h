@@ -24,16 +24,13 @@ struct upkeep *upkeep_start(const struct settings *s, struct db_pool *pool, stru
 			    struct publisher *publisher, struct err *e);
 void upkeep_stop(struct upkeep *u);
 
-/*
- * There is new drift: run the drift hook (upkeep_steps.h) without waiting for the next run. Any thread may call these;
- * NULL does nothing.
- */
-void upkeep_notify_drift(struct upkeep *u);
-/* A node was accepted: move matching nodes to its class now (upkeep_steps.h). */
-void upkeep_notify_accept(struct upkeep *u);
-/* A node was measured: compare it with its class. */
-void upkeep_notify_costs(struct upkeep *u);
-/* A node was stored as a patch. Many since the last run start one soon, as they may need a base. */
-void upkeep_notify_patch(struct upkeep *u);
+/* What happened, so that its steps run without waiting for the next run. Any thread. */
+enum upkeep_event {
+	UPKEEP_ON_DRIFT = 1,	/* there is new drift: run the drift hook (upkeep_steps.h) */
+	UPKEEP_ON_ACCEPT = 2,	/* a node was accepted: move matching nodes to its class */
+	UPKEEP_ON_COSTS = 4,	/* a node was measured: compare it with its class */
+	UPKEEP_ON_PATCH = 8,	/* one was stored as a patch: many since the last run start one: they may need a base */
+};
+void upkeep_notify(struct upkeep *u, enum upkeep_event what);
 
 #endif

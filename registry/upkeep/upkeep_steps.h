@@ -3,45 +3,7 @@
 #ifndef TOPIARY_REGISTRY_UPKEEP_STEPS_H
 #define TOPIARY_REGISTRY_UPKEEP_STEPS_H
 
-#include <pthread.h>
-#include <stdbool.h>
-
-#include "base/settings.h"
-#include "ingest/parser.h"
-#include "store/bases.h"
-#include "store/db.h"
-
-/* Tables in which a run leaves dead rows. */
-enum upkeep_emptied { IN_NODE, IN_NODE_FACT, IN_PAST, EMPTIED };
-
-/* Pacing and stopping of upkeep; one lock for everything that wakes it. */
-struct upkeep_pacing {
-	pthread_mutex_t lock;
-	pthread_cond_t wake;
-	bool stop;
-	double worked_since;	/* in clock_now */
-};
-
-/* A run of upkeep, passed by upkeep.c to its steps. */
-struct upkeep_run {
-	const struct settings *settings;
-	struct db *db;
-	struct bases *bases;
-	struct parser *parser;
-	struct publisher *publisher;
-	struct upkeep_pacing *pace;
-	bool full;		/* the interval is over; else it was requested */
-	bool unfinished;	/* set by a step that wants to continue soon */
-	unsigned long long emptied[EMPTIED];	/* rows */
-};
-
-/*
- * Pause between two transactions, as long as the last took. False when topiaryd stops; the step must return at once
- * then.
- */
-bool upkeep_pause(struct upkeep_run *p);
-/* The same without pausing. */
-bool upkeep_continues(const struct upkeep_run *p);
+#include "run.h"
 
 /* Steps of upkeep, called by upkeep.c. Each returns 0, or -1 with an error; what was changed until then stays. */
 
@@ -85,7 +47,7 @@ int rebase_delete_unused(struct upkeep_run *p, struct err *e);
 /* Follow other topiaryd: cache bases and layouts that they added, drop those they deleted. Needs no lock. */
 int rebase_refresh(struct upkeep_run *p, struct err *e);
 
-/* --- drift_hook.c, vacuum.c --- */
+/* --- drift_hook.c --- */
 
 /*
  * Runs DriftHook once for each node that newly drifts from its class, most severe first: DriftHook NODE SEVERITY, the
@@ -95,12 +57,5 @@ int rebase_refresh(struct upkeep_run *p, struct err *e);
  * is run again. An error: the program is missing, or writable by others.
  */
 int drift_hook_run(struct upkeep_run *p, struct err *e);
-
-/*
- * The last step of a run: vacuums tables of which a large part was moved or deleted, so that their space is reused, and
- * rebuilds a bloated index of nodes, which takes some tenths of a second for 100,000 nodes. Where the role may not do
- * so, autovacuum does it some time, and the index stays.
- */
-int vacuum_run(struct upkeep_run *p, struct err *e);
 
 #endif

@@ -1,9 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "upkeep_steps.h"
+#include "run.h"
 
-#include <stdio.h>
-#include <string.h>
+/*
+ * Notes
+ *
+ * What the steps of a run share. A run belongs to upkeep's thread; the lock of `background` is of its `stop` alone. A
+ * step pauses only between transactions, so that it holds no row meanwhile.
+ */
+#define REST_MIN 0.01		/* seconds */
+#define REST_MAX 1.0
+
+bool upkeep_continues(const struct upkeep_run *p)
+{
+	bool stop;
+
+	pthread_mutex_lock(&p->background->lock);
+	stop = p->background->stop;
+	pthread_mutex_unlock(&p->background->lock);
+	return !stop;
+}
+
+bool upkeep_pause(struct upkeep_run *p)
+{
+	double begin = clock_now(), rest = begin - p->worked_since;
+	bool go_on = background_pause(p->background, begin + (rest < REST_MIN ? REST_MIN :
+							      rest > REST_MAX ? REST_MAX : rest));
+
+	p->worked_since = clock_now();
+	return go_on;
+}
+
+/* --- the last step: the space of rows that were moved or deleted --- */
 
 #define ROWS_MIN "1000"		/* dead rows that are worth it, and the part of the table that must be dead */
 #define PART "10"
@@ -27,16 +55,9 @@ static const struct {
 	[IN_PAST] = { "past", "VACUUM (SKIP_LOCKED) past" },
 };
 
-/* 1 or 0, -1. */
-static int is_large_part(struct upkeep_run *p, enum upkeep_emptied t, struct err *e)
-{
-	char rows[24], one[DB_KEY];
-
-	snprintf(rows, sizeof(rows), "%llu", p->emptied[t]);
-	return db_query_key(p->db, one, e, "SELECT 1 FROM pg_class WHERE oid = $1::regclass"
-		      " AND $2::bigint > greatest(" ROWS_MIN ", reltuples / " PART ")", 2,
-		      (struct db_value[]){ DB_TEXT(tables[t].name), DB_TEXT(rows) });
-}
+/* The dead rows are worth it. */
+#define IS_LARGE_PART "SELECT 1 FROM pg_class WHERE oid = $1::regclass" \
+	" AND $2::bigint > greatest(" ROWS_MIN ", reltuples / " PART ")"
 
 /* PostgreSQL warns of tables that it may not or cannot vacuum now; those warnings are not wanted. */
 static int vacuum_table(struct db *db, const char *sql, struct err *e)
@@ -49,23 +70,20 @@ static int vacuum_table(struct db *db, const char *sql, struct err *e)
 	return rc;
 }
 
-static int reindex_next(struct upkeep_run *p, struct err *e)
-{
-	char one[DB_KEY];
-	int loose = db_query_key(p->db, one, e, LOOSE_INDEX, 0, NULL);
-
-	if (loose <= 0 || vacuum_table(p->db, REINDEX_NODE, e) == 0)
-		return loose < 0 ? -1 : 0;
-	return strcmp(db_state(p->db), INSUFFICIENT_PRIVILEGE) ? -1 : 0;
-}
-
 int vacuum_run(struct upkeep_run *p, struct err *e)
 {
+	char one[DB_KEY];
+	int loose;
+
 	for (enum upkeep_emptied t = 0; t < EMPTIED && upkeep_continues(p); t++) {
-		int large = p->emptied[t] ? is_large_part(p, t, e) : 0;
+		int large = !p->emptied[t] ? 0 : db_query_key(p->db, one, e, IS_LARGE_PART, 2, (struct db_value[]){
+				DB_TEXT(tables[t].name), DB_NUMBER(p->emptied[t]) });
 
 		if (large < 0 || (large && vacuum_table(p->db, tables[t].vacuum, e)))
 			return -1;
 	}
-	return p->full ? reindex_next(p, e) : 0;
+	loose = p->full ? db_query_key(p->db, one, e, LOOSE_INDEX, 0, NULL) : 0;
+	if (loose <= 0 || vacuum_table(p->db, REINDEX_NODE, e) == 0)
+		return loose < 0 ? -1 : 0;
+	return strcmp(db_state(p->db), INSUFFICIENT_PRIVILEGE) ? -1 : 0;
 }
