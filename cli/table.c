@@ -18,8 +18,12 @@ struct cell {
 	enum table_colour colour;
 };
 
+struct column {
+	char *head, form;	/* '>', '~', or ' ' */
+};
+
 struct table {
-	const struct table_column *columns;
+	struct column columns[TABLE_COLUMNS];
 	size_t ncolumns;
 	struct buf text;	/* of all cells, each with its NUL */
 	struct buf cells;	/* struct cell[] */
@@ -30,22 +34,37 @@ static const char *const colours[] = {
 	[COLOUR_YELLOW] = "\033[33m", [COLOUR_GREEN] = "\033[32m",
 };
 
-struct table *table_new(const struct table_column *columns)
+static void column_add(struct table *t, char form, const char *head, size_t len)
+{
+	if (!t || t->ncolumns == TABLE_COLUMNS)
+		return;
+	t->columns[t->ncolumns] = (struct column){ strndup(head, len), form };
+	t->text.failed |= !t->columns[t->ncolumns++].head;
+}
+
+struct table *table_new(const char *heads)
 {
 	struct table *t = calloc(1, sizeof(*t));
 
-	if (!t)
-		return NULL;
-	t->columns = columns;
-	while (t->ncolumns < TABLE_COLUMNS && columns[t->ncolumns].head)
-		t->ncolumns++;
+	for (const char *at = heads; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {
+		bool formed = *at == '>' || *at == '~';
+
+		column_add(t, formed ? *at : ' ', at + formed, strcspn(at + formed, "|"));
+	}
 	return t;
+}
+
+void table_column(struct table *t, char form, const char *head)
+{
+	column_add(t, form, head, strlen(head));
 }
 
 void table_free(struct table *t)
 {
 	if (!t)
 		return;
+	for (size_t c = 0; c < t->ncolumns; c++)
+		free(t->columns[c].head);
 	buf_free(&t->text);
 	buf_free(&t->cells);
 	free(t);
@@ -53,24 +72,35 @@ void table_free(struct table *t)
 
 void table_cell(struct table *t, const char *fmt, ...)
 {
-	struct cell cell = {0};
+	static const char between = '\037';	/* cells, in the place of each bar of the format */
+	char *format = t ? strdup(fmt) : NULL, *text = NULL, *rest;
+	unsigned cells = 1, found = 1;
 	va_list ap;
-	char *text;
-	int n;
 
 	if (!t)
 		return;
+	for (char *bar = format; bar && (bar = strchr(bar, '|')); cells++)
+		*bar = between;
 	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
+	if (!format || vasprintf(&text, format, ap) < 0)
+		text = NULL;
 	va_end(ap);
-	if (n < 0) {
-		t->text.failed = true;
-		return;
+	t->text.failed |= !text;
+	for (const char *at = text; at && (at = strchr(at, between)); at++)
+		found++;
+	rest = text;
+	for (unsigned i = 0; text && i < cells; i++) {
+		struct cell cell = { .at = t->text.len };
+		/* A value that has this character, too: all in the first cell. */
+		const char *one = found == cells ? strsep(&rest, (char []){ between, '\0' }) : i ? "" : text;
+
+		buf_puts(&t->text, one);
+		buf_add(&t->text, "", 1);
+		buf_add(&t->cells, &cell, sizeof(cell));
+		if (!t->text.failed)
+			printable(t->text.data + cell.at);
 	}
-	printable(text);
-	cell.at = t->text.len;
-	buf_add(&t->text, text, n + 1);
-	buf_add(&t->cells, &cell, sizeof(cell));
+	free(format);
 	free(text);
 }
 
@@ -131,7 +161,7 @@ static long widest_cut(const struct table *t, const size_t *widths)
 	long widest = -1;
 
 	for (size_t c = 0; c < t->ncolumns; c++)
-		if (t->columns[c].form == TABLE_CUT && widths[c] > NARROWEST &&
+		if (t->columns[c].form == '~' && widths[c] > NARROWEST &&
 		    (widest < 0 || widths[c] > widths[widest]))
 			widest = c;
 	return widest;
@@ -174,7 +204,7 @@ static void print_row(const struct table *t, const char *const *texts, const enu
 
 	for (size_t c = 0; c < t->ncolumns; c++) {
 		size_t have = width_of(texts[c]), pad = have < widths[c] ? widths[c] - have : 0;
-		bool right = t->columns[c].form == TABLE_RIGHT;
+		bool right = t->columns[c].form == '>';
 
 		owed += right ? pad : 0;
 		if (have) {

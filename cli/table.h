@@ -7,31 +7,28 @@
 #include "base/std.h"
 
 /*
- * A table on a terminal: columns as wide as their widest cell, the head in bold. Heads are borrowed, cells copied;
- * control characters become '?'.
+ * A table on a terminal: columns as wide as their widest cell, the head in bold. Heads and cells are copied; control
+ * characters become '?'.
  */
-enum table_form {
-	TABLE_LEFT,
-	TABLE_RIGHT,	/* numbers */
-	TABLE_CUT,	/* truncated on a terminal that is too narrow */
-};
-
-struct table_column {
-	const char *head;	/* "" in the first column: no head is printed */
-	enum table_form form;
-};
-
 enum table_colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_FAINT, COLOUR_RED, COLOUR_YELLOW, COLOUR_GREEN };
 
 struct table;
 
 #define TABLE_COLUMNS 16	/* at most */
 
-/* NULL when memory is short; table_cell then does nothing and table_print fails. columns ends with a NULL head. */
-struct table *table_new(const struct table_column *columns);
+/*
+ * Heads of columns, as "HOST|>CORES|~CHANGE": with > a column is of numbers, to the right, with ~ it is truncated on a
+ * terminal that is too narrow. If the first is "" no head is printed. NULL when memory is short; table_cell then does
+ * nothing and table_print fails. table_column adds one more of the same form, before the first cell.
+ */
+struct table *table_new(const char *heads);
+void table_column(struct table *t, char form, const char *head);
 void table_free(struct table *t);
 
-/* Add a cell: printf into the next column of the last row, or the first of a new row. */
+/*
+ * Add a cell: printf into the next column of the last row, or the first of a new row; with a | in the format several,
+ * "%s|%u|||%s".
+ */
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Colour the last cell on a terminal. */

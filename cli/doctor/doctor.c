@@ -386,9 +386,7 @@ static void check_values(struct doctor *d)
 
 static int print_table(const struct doctor *d, struct err *e)
 {
-	static const struct table_column columns[] = { { "GROUP", TABLE_LEFT }, { "CHECK", TABLE_LEFT },
-						       { "RESULT", TABLE_LEFT }, { "FINDING", TABLE_LEFT }, {0} };
-	struct table *t = table_new(columns);
+	struct table *t = table_new("GROUP|CHECK|RESULT|FINDING");
 	const char *group = "";
 	const json_t *f;
 	size_t i, level;
@@ -398,16 +396,13 @@ static int print_table(const struct doctor *d, struct err *e)
 
 		table_cell(t, "%s", strcmp(group, cmd_text(f, "group")) ? cmd_text(f, "group") : "");
 		group = cmd_text(f, "group");
-		table_cell(t, "%s", cmd_text(f, "check"));
-		table_cell(t, "%s", word);
+		table_cell(t, "%s|%s", cmd_text(f, "check"), word);
 		for (level = DOCTOR_OK; strcmp(levels[level].word, word); level++)
 			;
 		table_colour(t, levels[level].colour);
 		table_cell(t, "%s", cmd_text(f, "finding"));
-		for (int blank = 0; remedy && blank < 3; blank++)
-			table_cell(t, "%s", "");
 		if (remedy)
-			table_cell(t, "-> %s", remedy);
+			table_cell(t, "|||-> %s", remedy);
 	}
 	return table_finish(t, e);
 }

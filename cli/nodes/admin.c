@@ -223,11 +223,7 @@ static json_int_t check_all(const struct cmd *c, bool repair, json_t *found, str
 
 static int print_found(const json_t *found, json_int_t checked, bool repair, struct err *e)
 {
-	static const struct table_column columns[] = {
-		{ "NODE", TABLE_LEFT }, { "SINCE", TABLE_LEFT }, { "DOCUMENT", TABLE_LEFT }, { "REASON", TABLE_CUT },
-		{0},
-	};
-	struct table *t = table_new(columns);
+	struct table *t = table_new("NODE|SINCE|DOCUMENT|~REASON");
 	size_t i, present = 0;
 	json_t *one;
 	int rc = 0;
@@ -235,10 +231,8 @@ static int print_found(const json_t *found, json_int_t checked, bool repair, str
 	json_array_foreach(found, i, one) {
 		bool now = json_is_true(json_object_get(one, "present"));
 
-		table_cell(t, "%s", cmd_text(one, "node"));
-		table_cell(t, "%s", cmd_text(one, "since"));
-		table_cell(t, now ? "present" : "past");
-		table_cell(t, "%s", cmd_text(one, "reason"));
+		table_cell(t, "%s|%s|%s|%s", cmd_text(one, "node"), cmd_text(one, "since"), now ? "present" : "past",
+			   cmd_text(one, "reason"));
 		present += now;
 	}
 	if (json_array_size(found) && table_print(t, stdout))

@@ -116,11 +116,7 @@ static int table_if(struct table *t, unsigned rows, struct err *e)
 
 static int print_handovers(const struct hwbench *b, struct err *e)
 {
-	static const struct table_column columns[] = {
-		{ "CORES IN DIFFERENT", TABLE_LEFT }, { "PAIRS", TABLE_RIGHT }, { "CACHE LINE PASSED IN", TABLE_RIGHT },
-		{ NULL, 0 },
-	};
-	struct table *t = table_new(columns);
+	struct table *t = table_new("CORES IN DIFFERENT|>PAIRS|>CACHE LINE PASSED IN");
 	unsigned n = 0;
 
 	for (int level = LEVEL_PACKAGE; level < LEVEL_COUNT; level++) {
@@ -128,8 +124,7 @@ static int print_handovers(const struct hwbench *b, struct err *e)
 
 		if (!h->pairs)
 			continue;
-		table_cell(t, "%s", level_name(level));
-		table_cell(t, "%u", h->pairs);
+		table_cell(t, "%s|%u", level_name(level), h->pairs);
 		number_cell(t, h->seconds * 1e9, "ns");
 		n++;
 	}
@@ -138,11 +133,7 @@ static int print_handovers(const struct hwbench *b, struct err *e)
 
 static int print_between(const struct hwbench *b, struct err *e)
 {
-	static const struct table_column columns[] = {
-		{ "CORES OF NUMA NODE", TABLE_RIGHT }, { "AND OF NUMA NODE", TABLE_RIGHT },
-		{ "CACHE LINE PASSED IN", TABLE_RIGHT }, { NULL, 0 },
-	};
-	struct table *t = table_new(columns);
+	struct table *t = table_new(">CORES OF NUMA NODE|>AND OF NUMA NODE|>CACHE LINE PASSED IN");
 	unsigned n = 0;
 
 	for (unsigned from = 0; from < b->numas; from++)
@@ -151,8 +142,7 @@ static int print_between(const struct hwbench *b, struct err *e)
 
 			if (isnan(seconds))
 				continue;
-			table_cell(t, "%u", b->os_index[from]);
-			table_cell(t, "%u", b->os_index[to]);
+			table_cell(t, "%u|%u", b->os_index[from], b->os_index[to]);
 			number_cell(t, seconds * 1e9, "ns");
 			n++;
 		}
@@ -161,15 +151,10 @@ static int print_between(const struct hwbench *b, struct err *e)
 
 static int print_memory(const struct hwbench *b, struct err *e)
 {
-	static const struct table_column columns[] = {
-		{ "CORES OF NUMA NODE", TABLE_RIGHT }, { "MEMORY OF NUMA NODE", TABLE_RIGHT },
-		{ "LATENCY", TABLE_RIGHT }, { "BANDWIDTH", TABLE_RIGHT }, { NULL, 0 },
-	};
-	struct table *t = table_new(columns);
+	struct table *t = table_new(">CORES OF NUMA NODE|>MEMORY OF NUMA NODE|>LATENCY|>BANDWIDTH");
 
 	for (unsigned i = 0; i < b->numas * b->numas; i++) {
-		table_cell(t, "%u", b->os_index[i / b->numas]);
-		table_cell(t, "%u", b->os_index[i % b->numas]);
+		table_cell(t, "%u|%u", b->os_index[i / b->numas], b->os_index[i % b->numas]);
 		number_cell(t, b->latency[i] * 1e9, "ns");
 		number_cell(t, b->bandwidth[i] * 1e-9, "GB/s");
 	}
@@ -178,11 +163,7 @@ static int print_memory(const struct hwbench *b, struct err *e)
 
 static int print_domains(const struct hwbench *b, struct err *e)
 {
-	static const struct table_column columns[] = {
-		{ "DOMAIN", TABLE_LEFT }, { "CORES USED", TABLE_RIGHT }, { "BANDWIDTH", TABLE_RIGHT },
-		{ "", TABLE_LEFT }, { NULL, 0 },
-	};
-	struct table *t = table_new(columns);
+	struct table *t = table_new("DOMAIN|>CORES USED|>BANDWIDTH|");
 
 	for (const struct hwbench_domain *d = b->domains; d < b->domains + b->ndomains; d++) {
 		double most = 0;
@@ -193,8 +174,7 @@ static int print_domains(const struct hwbench *b, struct err *e)
 		for (unsigned i = 0; i < d->n; i++) {
 			bool is_enough = d->bandwidth[i] >= ENOUGH * most;
 
-			table_cell(t, "%s of %u cores", level_name(d->level), d->cores);
-			table_cell(t, "%u", d->used[i]);
+			table_cell(t, "%s of %u cores|%u", level_name(d->level), d->cores, d->used[i]);
 			number_cell(t, d->bandwidth[i] * 1e-9, "GB/s");
 			table_cell(t, "%s", is_enough && !was_enough && i + 1 < d->n ? "more cores bring nothing" : "");
 			was_enough |= is_enough;
@@ -257,11 +237,7 @@ static int print_node(const struct cmd *c, const char *node, const json_t *list,
 	else
 		puts("whose medians topiaryd has not computed yet\n");
 	json_decref(about);
-	static const struct table_column columns[] = {
-		{ "QUANTITY", TABLE_LEFT }, { "VALUE", TABLE_RIGHT }, { "CLASS", TABLE_RIGHT },
-		{ "SLOW BEYOND", TABLE_RIGHT }, { "", TABLE_LEFT }, {0},
-	};
-	struct table *t = table_new(columns);
+	struct table *t = table_new("QUANTITY|>VALUE|>CLASS|>SLOW BEYOND|");
 	const json_t *row;
 	size_t i;
 

@@ -361,12 +361,6 @@ static const struct cmd_syntax drift_syntax = {
 	NULL,
 };
 
-static const struct table_column columns[] = {
-	{ "SEVERITY", TABLE_LEFT }, { "CLASS", TABLE_LEFT }, { "SINCE", TABLE_LEFT }, { "NODES", TABLE_RIGHT },
-	{ "CHANGE", TABLE_LEFT }, { "HOSTS", TABLE_CUT }, {0},
-};
-enum { CHANGE = 4 };
-
 static void describe_changes(const json_t *node, struct buf *out)
 {
 	const json_t *change;
@@ -407,14 +401,10 @@ static void add_group(struct table *t, const struct group *g)
 	group_hosts(g, &hosts);
 	table_cell(t, "%s", cmd_text(node, "severity"));
 	table_severity(t, cmd_text(node, "severity"));
-	table_cell(t, "%s", cmd_text(node, "class"));
-	table_cell(t, "%s", when_local(since, when));
-	table_cell(t, "%zu", g->n);
-	table_cell(t, "%s", cmd_text(json_array_get(changes, 0), "words"));
-	table_cell(t, "%s", hosts.failed ? "?" : hosts.data);
+	table_cell(t, "%s|%s|%zu|%s|%s", cmd_text(node, "class"), when_local(since, when), g->n,
+		   cmd_text(json_array_get(changes, 0), "words"), hosts.failed ? "?" : hosts.data);
 	for (size_t i = 1; i < json_array_size(changes); i++)
-		for (size_t column = 0; columns[column].head; column++)
-			table_cell(t, "%s", column == CHANGE ? cmd_text(json_array_get(changes, i), "words") : "");
+		table_cell(t, "||||%s|", cmd_text(json_array_get(changes, i), "words"));
 	buf_free(&hosts);
 }
 
@@ -428,7 +418,7 @@ static int print_drift(const json_t *drift, struct err *e)
 	if (groups_make(drift, describe_changes, &groups, e))
 		return -1;
 	qsort(groups.list, groups.n, sizeof(*groups.list), by_gravity);
-	t = table_new(columns);
+	t = table_new("SEVERITY|CLASS|SINCE|>NODES|CHANGE|~HOSTS");
 	for (const struct group *g = groups.list; g < groups.list + groups.n; g++) {
 		add_group(t, g);
 		all += g->n;

@@ -50,14 +50,9 @@ static const struct cmd_syntax nodes_syntax = {
 	nodes_options, "[HOSTLIST]", "List the nodes that the registry knows.", CMD_TEXT(hosts), NULL, NULL,
 };
 
-static const struct table_column nodes_columns[] = {
-	{ "NODE", TABLE_LEFT }, { "CLASS", TABLE_LEFT }, { "DRIFT", TABLE_LEFT }, { "SHAPE", TABLE_LEFT },
-	{ "STORED", TABLE_LEFT }, { "BYTES", TABLE_RIGHT }, { "XML", TABLE_RIGHT }, { "LAST BOOT", TABLE_LEFT }, {0},
-};
-
 static int nodes_print_table(const json_t *nodes, struct err *e)
 {
-	struct table *t = table_new(nodes_columns);
+	struct table *t = table_new("NODE|CLASS|DRIFT|SHAPE|STORED|>BYTES|>XML|LAST BOOT");
 	json_int_t stored = 0, xml = 0;
 	size_t i, drifted = 0;
 	const json_t *node;
@@ -66,15 +61,12 @@ static int nodes_print_table(const json_t *nodes, struct err *e)
 		const char *base = json_string_value(json_object_get(node, "base"));
 		char when[WHEN_MAX];
 
-		table_cell(t, "%s", cmd_text(node, "node"));
-		table_cell(t, "%s", cmd_text(node, "class"));
-		table_cell(t, "%s", cmd_text(node, "drift"));
+		table_cell(t, "%s|%s|%s", cmd_text(node, "node"), cmd_text(node, "class"), cmd_text(node, "drift"));
 		table_severity(t, cmd_text(node, "drift"));
-		table_cell(t, "%s", cmd_text(node, "shape"));
-		table_cell(t, "%s%s%s", cmd_text(node, "stored"), base ? " of " : "", base ? base : "");
-		table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(node, "stored_bytes"));
-		table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(node, "xml_bytes"));
-		table_cell(t, "%s", when_local(json_string_value(json_object_get(node, "last_boot")), when));
+		table_cell(t, "%s|%s%s%s|%" JSON_INTEGER_FORMAT "|%" JSON_INTEGER_FORMAT "|%s", cmd_text(node, "shape"),
+			   cmd_text(node, "stored"), base ? " of " : "", base ? base : "",
+			   cmd_number(node, "stored_bytes"), cmd_number(node, "xml_bytes"),
+			   when_local(json_string_value(json_object_get(node, "last_boot")), when));
 		stored += cmd_number(node, "stored_bytes");
 		xml += cmd_number(node, "xml_bytes");
 		drifted += json_is_string(json_object_get(node, "drift"));
@@ -175,25 +167,16 @@ static const struct cmd_syntax shapes_syntax = {
 	.operands = "", .help = "List the shapes of the nodes, and which nodes have each.",
 };
 
-static const struct table_column shapes_columns[] = {
-	{ "SHAPE", TABLE_LEFT }, { "NODES", TABLE_RIGHT }, { "CORES", TABLE_RIGHT }, { "PUS", TABLE_RIGHT },
-	{ "HOSTS", TABLE_CUT }, { "HIERARCHY", TABLE_CUT }, {0},
-};
-
 static int shapes_print_table(const json_t *shapes, struct err *e)
 {
-	static const char *const counts[] = { "nodes", "cores", "pus" };
-	struct table *t = table_new(shapes_columns);
+	struct table *t = table_new("SHAPE|>NODES|>CORES|>PUS|~HOSTS|~HIERARCHY");
 	const json_t *shape;
 	size_t i;
 
-	json_array_foreach(shapes, i, shape) {
-		table_cell(t, "%s", cmd_text(shape, "shape"));
-		for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
-			table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(shape, counts[k]));
-		table_cell(t, "%s", cmd_text(shape, "hosts"));
-		table_cell(t, "%s", cmd_text(shape, "hierarchy"));
-	}
+	json_array_foreach(shapes, i, shape)
+		table_cell(t, "%s|%lld|%lld|%lld|%s|%s", cmd_text(shape, "shape"), cmd_number(shape, "nodes"),
+			   cmd_number(shape, "cores"), cmd_number(shape, "pus"), cmd_text(shape, "hosts"),
+			   cmd_text(shape, "hierarchy"));
 	return table_finish(t, e);
 }
 
@@ -222,44 +205,28 @@ static const struct cmd_syntax history_syntax = {
 	"a NODE", NULL,
 };
 
-static const struct table_column history_columns[] = {
-	{ "SINCE", TABLE_LEFT }, { "UNTIL", TABLE_LEFT }, { "SHAPE", TABLE_LEFT }, { "STORED", TABLE_LEFT },
-	{ "BYTES", TABLE_RIGHT }, { "CHANGE", TABLE_LEFT }, {0},
-};
-
-static void add_change(struct table *t, const json_t *change)
-{
-	table_cell(t, "%s", cmd_text(change, "words"));
-	table_severity(t, cmd_text(change, "severity"));
-}
-
-static void history_add_row(struct table *t, const json_t *export)
-{
-	const char *until = json_string_value(json_object_get(export, "until"));
-	const json_t *changes = json_object_get(export, "changes");
-	char when[WHEN_MAX];
-
-	table_cell(t, "%s", when_local(cmd_text(export, "since"), when));
-	table_cell(t, "%s", until ? when_local(until, when) : "now");
-	table_cell(t, "%s", cmd_text(export, "shape"));
-	table_cell(t, "%s", cmd_text(export, "stored"));
-	table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(export, "stored_bytes"));
-	add_change(t, json_array_get(changes, 0));
-	for (size_t i = 1; i < json_array_size(changes); i++) {
-		for (size_t column = 0; history_columns[column + 1].head; column++)
-			table_cell(t, "%s", "");
-		add_change(t, json_array_get(changes, i));
-	}
-}
-
 static int history_print_table(const json_t *history, struct err *e)
 {
-	struct table *t = table_new(history_columns);
-	const json_t *export;
-	size_t i;
+	struct table *t = table_new("SINCE|UNTIL|SHAPE|STORED|>BYTES|CHANGE");
+	char since[WHEN_MAX], until[WHEN_MAX];
+	const json_t *export, *change;
+	size_t i, k;
 
-	json_array_foreach(history, i, export)
-		history_add_row(t, export);
+	json_array_foreach(history, i, export) {
+		const json_t *changes = json_object_get(export, "changes");
+		const char *end = json_string_value(json_object_get(export, "until"));
+
+		table_cell(t, "%s|%s|%s|%s|%" JSON_INTEGER_FORMAT "|%s", when_local(cmd_text(export, "since"), since),
+			   end ? when_local(end, until) : "now", cmd_text(export, "shape"), cmd_text(export, "stored"),
+			   cmd_number(export, "stored_bytes"), cmd_text(json_array_get(changes, 0), "words"));
+		table_severity(t, cmd_text(json_array_get(changes, 0), "severity"));
+		json_array_foreach(changes, k, change) {
+			if (!k)
+				continue;
+			table_cell(t, "|||||%s", cmd_text(change, "words"));
+			table_severity(t, cmd_text(change, "severity"));
+		}
+	}
 	return table_finish(t, e);
 }
 
@@ -306,16 +273,12 @@ static const struct cmd_syntax facts_syntax = {
 
 int facts_print(const json_t *facts, struct err *e)
 {
-	static const struct table_column facts_columns[] = {
-		{ "OBJECT", TABLE_LEFT }, { "FACT", TABLE_LEFT }, { "VALUE", TABLE_LEFT }, {0},
-	};
-	struct table *t = table_new(facts_columns);
+	struct table *t = table_new("OBJECT|FACT|VALUE");
 	const json_t *fact;
 	size_t i;
 
 	json_array_foreach(facts, i, fact)
-		for (size_t k = 0; k < 3; k++)
-			table_cell(t, "%s", cmd_text(fact, ((const char *[]){ "object", "fact", "value" })[k]));
+		table_cell(t, "%s|%s|%s", cmd_text(fact, "object"), cmd_text(fact, "fact"), cmd_text(fact, "value"));
 	return table_finish(t, e);
 }
 
@@ -337,10 +300,6 @@ static int by_count(const void *a, const void *b)
 
 static int print_groups(const json_t *facts, struct err *e)
 {
-	static const struct table_column facts_columns[] = {
-		{ "OBJECT", TABLE_LEFT }, { "VALUE", TABLE_LEFT }, { "NODES", TABLE_RIGHT }, { "HOSTS", TABLE_CUT },
-		{0},
-	};
 	struct groups groups;
 	struct table *t;
 	int rc;
@@ -348,15 +307,14 @@ static int print_groups(const json_t *facts, struct err *e)
 	if (groups_make(facts, describe_fact, &groups, e))
 		return -1;
 	qsort(groups.list, groups.n, sizeof(*groups.list), by_count);
-	t = table_new(facts_columns);
+	t = table_new("OBJECT|VALUE|>NODES|~HOSTS");
 	for (size_t i = 0; i < groups.n; i++) {
 		struct buf hosts = {0};
 
 		group_hosts(&groups.list[i], &hosts);
-		table_cell(t, "%s", cmd_text(groups.list[i].rows->row, "object"));
-		table_cell(t, "%s", cmd_text(groups.list[i].rows->row, "value"));
-		table_cell(t, "%zu", groups.list[i].n);
-		table_cell(t, "%s", hosts.failed ? "?" : hosts.data);
+		table_cell(t, "%s|%s|%zu|%s", cmd_text(groups.list[i].rows->row, "object"),
+			   cmd_text(groups.list[i].rows->row, "value"), groups.list[i].n,
+			   hosts.failed ? "?" : hosts.data);
 		buf_free(&hosts);
 	}
 	rc = table_finish(t, e);

@@ -411,26 +411,15 @@ static int print_json(const struct packing *p, struct err *e)
 
 /* --- for people --- */
 
-static const struct table_column columns[] = {
-	{ "FILE", TABLE_LEFT }, { "SHAPE", TABLE_LEFT }, { "KIND", TABLE_LEFT },
-	{ "BYTES", TABLE_RIGHT }, { "XML", TABLE_RIGHT }, { "BASE", TABLE_LEFT },
-	{0},
-};
-
 static int print_table(const struct packing *p, struct err *e)
 {
-	struct table *table = table_new(columns);
+	struct table *table = table_new("FILE|SHAPE|KIND|>BYTES|>XML|BASE");
 	struct totals t = totals_of(p);
 	size_t bytes = t.base_bytes + t.diff_bytes;
 
-	for (const struct packed *f = p->files; f < p->files + p->n; f++) {
-		table_cell(table, "%s", f->file);
-		table_cell(table, "%s", f->shape);
-		table_cell(table, "%s", kinds[f->kind]);
-		table_cell(table, "%zu", f->bytes);
-		table_cell(table, "%zu", f->xml_bytes);
-		table_cell(table, "%s", f->base < 0 ? "-" : base_of(p, f));
-	}
+	for (const struct packed *f = p->files; f < p->files + p->n; f++)
+		table_cell(table, "%s|%s|%s|%zu|%zu|%s", f->file, f->shape, kinds[f->kind], f->bytes, f->xml_bytes,
+			   f->base < 0 ? "-" : base_of(p, f));
 	if (table_finish(table, e))
 		return -1;
 	printf("\nbases   %zu in %zu bytes, %zu of them for field layouts\n", t.bases, t.base_bytes, p->layout_bytes);

@@ -124,10 +124,9 @@ static void describe_drift(struct table *t, const json_t *drift)
 /* A line for each member of the registry's answer, and its drift, which is NULL for a node in the past. */
 static int summary_print(const json_t *node, const json_t *drift, struct err *e)
 {
-	static const struct table_column columns[] = { { "", TABLE_LEFT }, { "", TABLE_LEFT }, {0} };
 	const char *stored = json_string_value(json_object_get(node, "stored"));
 	const char *base = json_string_value(json_object_get(node, "base"));
-	struct table *t = table_new(columns);
+	struct table *t = table_new("|");
 
 	table_label(t, "node");
 	table_cell(t, "%s", cmd_text(node, "node"));

@@ -648,15 +648,11 @@ static void print_findings(const char *head, const json_t *list, const char *key
 
 static int print_table(const struct input *in, const json_t *r, struct err *e)
 {
-	static const struct table_column columns[] = {
-		{ "LEVEL", TABLE_LEFT }, { "JOBS", TABLE_RIGHT }, { "ON MORE THAN NEEDED", TABLE_RIGHT },
-		{ "%", TABLE_RIGHT }, { "NONE BETTER FREE", TABLE_RIGHT }, { "BETTER WAS FREE", TABLE_RIGHT },
-		{ "NOT KNOWN", TABLE_RIGHT }, { "TASKS SPAN", TABLE_RIGHT }, {0},
-	};
 	static const char *const cells[] = { "none_better_free", "better_was_free", "unknown", "tasks_span" };
 	const json_t *unknown = json_object_get(r, "kinds_without_topology"), *k;
 	unsigned running = cmd_number(r, "running"), nodes = cmd_number(r, "nodes");
-	struct table *t = table_new(columns);
+	struct table *t = table_new("LEVEL|>JOBS|>ON MORE THAN NEEDED|>%|>NONE BETTER FREE|>BETTER WAS FREE|>NOT KNOWN"
+				    "|>TASKS SPAN");
 	size_t i;
 
 	printf("%u running job%s, of which %u audited, on %u node%s; %u without topology\n\n", running, PLURAL(running),

@@ -19,32 +19,20 @@
 
 static int print_planes(const struct fabric *f, struct err *e)
 {
-	static const struct table_column columns[] = {
-		{ "PLANE", TABLE_RIGHT }, { "KIND", TABLE_LEFT }, { "SWITCHES", TABLE_RIGHT }, { "HOSTS", TABLE_RIGHT },
-		{ "LINKS", TABLE_RIGHT }, { "CABLES", TABLE_RIGHT }, { NULL, TABLE_LEFT },
-	};
-	struct table *t = table_new(columns);
+	struct table *t = table_new(">PLANE|KIND|>SWITCHES|>HOSTS|>LINKS|>CABLES");
 
 	for (unsigned i = 0; t && i < f->nplanes; i++) {
 		const struct fabric_plane *p = &f->planes[i];
 
-		table_cell(t, "%u", i);
-		table_cell(t, "%s", fabric_kind_name(p->kind));
-		table_cell(t, "%u", p->switches);
-		table_cell(t, "%u", p->hosts);
-		table_cell(t, "%u", p->links);
-		table_cell(t, "%u", p->cables);
+		table_cell(t, "%u|%s|%u|%u|%u|%u", i, fabric_kind_name(p->kind), p->switches, p->hosts, p->links,
+			   p->cables);
 	}
 	return table_finish(t, e);
 }
 
 static int print_levels(const struct fabric *f, struct err *e)
 {
-	static const struct table_column columns[] = {
-		{ "PLANE", TABLE_RIGHT }, { "LEVEL", TABLE_RIGHT }, { "OF", TABLE_LEFT }, { "AT MOST", TABLE_RIGHT },
-		{ "COST", TABLE_RIGHT }, { "PRUNED", TABLE_RIGHT }, { NULL, TABLE_LEFT },
-	};
-	struct table *t = table_new(columns);
+	struct table *t = table_new(">PLANE|>LEVEL|OF|>AT MOST|>COST|>PRUNED");
 
 	for (unsigned i = 0; t && i < f->nplanes; i++)
 		for (unsigned l = 0; f->planes[i].levels && l < f->planes[i].levels->nlevels; l++) {
@@ -55,11 +43,9 @@ static int print_levels(const struct fabric *f, struct err *e)
 			/* Extents: "4 x 4 x 4" of a torus, the largest fan-out of a tree. */
 			for (unsigned d = 0; d < level->dims; d++)
 				buf_printf(&size, "%s%u", d ? " x " : "", level->dim[d]);
-			table_cell(t, "%u", i);
-			table_cell(t, "%u", l);
-			table_cell(t, "%s", l + 1 == nlevels ? "host" : l + 2 == nlevels ? "leaf switch" : "group");
-			table_cell(t, "%s", size.failed ? "?" : size.data);
-			table_cell(t, "%u", level->cost[0]);
+			table_cell(t, "%u|%u|%s|%s|%u", i, l,
+				   l + 1 == nlevels ? "host" : l + 2 == nlevels ? "leaf switch" : "group",
+				   size.failed ? "?" : size.data, level->cost[0]);
 			if (level->pruned > 100)
 				table_cell(t, "%u.%02u:1", level->pruned / 100, level->pruned % 100);
 			else
@@ -72,14 +58,10 @@ static int print_levels(const struct fabric *f, struct err *e)
 /* Switches with their hosts and trunks. */
 static int print_switches(const struct fabric *f, struct err *e)
 {
-	static const struct table_column columns[] = {
-		{ "SWITCH", TABLE_LEFT }, { "PLANE", TABLE_RIGHT }, { "RANK", TABLE_RIGHT }, { "HOSTS", TABLE_RIGHT },
-		{ "NEIGHBOURS", TABLE_RIGHT }, { "CABLES", TABLE_RIGHT }, { NULL, TABLE_LEFT },
-	};
 	struct {
 		unsigned hosts, neighbours, cables;
 	} *sums = calloc(f->nswitches + 1, sizeof(*sums));
-	struct table *t = table_new(columns);
+	struct table *t = table_new("SWITCH|>PLANE|>RANK|>HOSTS|>NEIGHBOURS|>CABLES");
 	int rc = -1;
 
 	for (unsigned i = 0; sums && i < f->nlinks; i++) {
@@ -93,14 +75,9 @@ static int print_switches(const struct fabric *f, struct err *e)
 			sums[end ? l->b : l->a].cables += l->count;
 		}
 	}
-	for (unsigned i = 0; sums && t && i < f->nswitches; i++) {
-		table_cell(t, "%s", f->nodes[i].name);
-		table_cell(t, "%u", f->nodes[i].plane);
-		table_cell(t, "%u", f->nodes[i].rank);
-		table_cell(t, "%u", sums[i].hosts);
-		table_cell(t, "%u", sums[i].neighbours);
-		table_cell(t, "%u", sums[i].cables);
-	}
+	for (unsigned i = 0; sums && t && i < f->nswitches; i++)
+		table_cell(t, "%s|%u|%u|%u|%u|%u", f->nodes[i].name, f->nodes[i].plane, f->nodes[i].rank, sums[i].hosts,
+			   sums[i].neighbours, sums[i].cables);
 	if (sums && t)
 		rc = table_print(t, stdout);
 	free(sums);
@@ -242,14 +219,9 @@ static int fabric_send(const struct cmd *c, const struct fabric *f, struct err *
 	return rc;
 }
 
-static const struct table_column columns[] = {
-	{ "VERSION", TABLE_RIGHT }, { "SINCE", TABLE_LEFT }, { "UNTIL", TABLE_LEFT }, { "CAME", TABLE_RIGHT },
-	{ "WENT", TABLE_RIGHT }, { "BY UID", TABLE_RIGHT }, {0},
-};
-
 static int print_history(const json_t *history, struct err *e)
 {
-	struct table *t = table_new(columns);
+	struct table *t = table_new(">VERSION|SINCE|UNTIL|>CAME|>WENT|>BY UID");
 	const json_t *version;
 	char when[WHEN_MAX];
 	size_t i;
@@ -257,12 +229,11 @@ static int print_history(const json_t *history, struct err *e)
 	json_array_foreach(history, i, version) {
 		const char *until = json_string_value(json_object_get(version, "until"));
 
-		table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(version, "version"));
-		table_cell(t, "%s", when_local(cmd_text(version, "since"), when));
-		table_cell(t, "%s", until ? when_local(until, when) : "now");
-		table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(version, "came"));
-		table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(version, "went"));
-		table_cell(t, "%" JSON_INTEGER_FORMAT, cmd_number(version, "signer"));
+		table_cell(t, "%" JSON_INTEGER_FORMAT "|%s", cmd_number(version, "version"),
+			   when_local(cmd_text(version, "since"), when));
+		table_cell(t, "%s|%" JSON_INTEGER_FORMAT "|%" JSON_INTEGER_FORMAT "|%" JSON_INTEGER_FORMAT,
+			   until ? when_local(until, when) : "now", cmd_number(version, "came"),
+			   cmd_number(version, "went"), cmd_number(version, "signer"));
 	}
 	return table_finish(t, e);
 }

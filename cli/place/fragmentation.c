@@ -122,28 +122,20 @@ static void node_draw(const struct now_node *node, struct buf *out)
 static int print_table(const struct counts counts[KINDS], unsigned nodes, const unsigned left_out[], json_t *drawn,
 		       size_t not_drawn, struct err *e)
 {
-	static const struct table_column columns[] = {
-		{ "LEVEL", TABLE_LEFT }, { "ALL", TABLE_RIGHT }, { "WHOLLY FREE", TABLE_RIGHT },
-		{ "PARTLY FREE", TABLE_RIGHT }, { "IN USE", TABLE_RIGHT }, {0},
-	};
-	static const struct table_column picture[] = { { "", TABLE_LEFT }, { "", TABLE_LEFT }, {0} };
 	static const char *const why[] = {
 		[NOW_DOWN] = "down, drained or not responding",
 		[NOW_UNKNOWN] = "not in the snapshot, or different there",
 		[NOW_HIDDEN] = "with jobs that you may not see",
 	};
-	struct table *t = table_new(columns);
+	struct table *t = table_new("LEVEL|>ALL|>WHOLLY FREE|>PARTLY FREE|>IN USE");
 	const char *name;
 	json_t *cores;
 
 	for (int k = LEVEL_NODE; k < KINDS; k++) {
 		if (!counts[k].all)
 			continue;
-		table_cell(t, "%s", k == GPU ? "GPU with its cores" : level_noun(k, 1));
-		table_cell(t, "%u", counts[k].all);
-		table_cell(t, "%u", counts[k].free);
-		table_cell(t, "%u", counts[k].partly);
-		table_cell(t, "%u", counts[k].all - counts[k].free - counts[k].partly);
+		table_cell(t, "%s|%u|%u|%u|%u", k == GPU ? "GPU with its cores" : level_noun(k, 1), counts[k].all,
+			   counts[k].free, counts[k].partly, counts[k].all - counts[k].free - counts[k].partly);
 	}
 	if (table_finish(t, e))
 		return -1;
@@ -155,15 +147,11 @@ static int print_table(const struct counts counts[KINDS], unsigned nodes, const 
 	if (!json_object_size(drawn))
 		return 0;
 	puts("");
-	t = table_new(picture);
-	json_object_foreach(drawn, name, cores) {
-		table_cell(t, "%s", name);
-		table_cell(t, "%s", json_string_value(cores));
-	}
-	if (not_drawn) {
-		table_cell(t, "...");
-		table_cell(t, "%zu more that are partly used: --all", not_drawn);
-	}
+	t = table_new("|");
+	json_object_foreach(drawn, name, cores)
+		table_cell(t, "%s|%s", name, json_string_value(cores));
+	if (not_drawn)
+		table_cell(t, "...|%zu more that are partly used: --all", not_drawn);
 	return table_finish(t, e);
 }
 

@@ -205,10 +205,6 @@ static int as_json(const struct mapping *m, const struct places *p, const char *
 	return rc || fputc('\n', out) == EOF || fflush(out) ? err_set(e, "cannot write the costs") : 0;
 }
 
-static const struct table_column columns[] = {
-	{ "MAPPING", TABLE_LEFT }, { "COST", TABLE_RIGHT }, { "GAIN %", TABLE_RIGHT }, {0},
-};
-
 static int as_table(const struct mapping *m, const struct places *p, const char *costs, FILE *out, struct err *e)
 {
 	const struct {
@@ -217,14 +213,12 @@ static int as_table(const struct mapping *m, const struct places *p, const char 
 	} rows[] = {
 		{ "block", m->block }, { "cyclic", m->cyclic }, { "scotch alone", m->scotch }, { m->method, m->cost },
 	};
-	struct table *t = table_new(columns);
+	struct table *t = table_new("MAPPING|>COST|>GAIN %");
 	int rc;
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		table_cell(t, "%s%s", i == 3 ? "chosen: " : "", rows[i].name);
-		table_cell(t, "%.6g", rows[i].cost);
-		table_cell(t, "%.1f", gain(rows[i].cost, m->cost));
-	}
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		table_cell(t, "%s%s|%.6g|%.1f", i == 3 ? "chosen: " : "", rows[i].name, rows[i].cost,
+			   gain(rows[i].cost, m->cost));
 	rc = table_print(t, out);
 	table_free(t);
 	if (rc)

@@ -213,15 +213,7 @@ json_t *observed_json(const struct observed *r)
 
 int observed_table(const struct observed *r, struct err *e)
 {
-	static const struct table_column by_partition[] = {
-		{ "partition", TABLE_LEFT }, { "starts", TABLE_RIGHT }, { "compared", TABLE_RIGHT },
-		{ "better", TABLE_RIGHT }, { "equal", TABLE_RIGHT }, { "worse", TABLE_RIGHT },
-		{ "either", TABLE_RIGHT }, { "left", TABLE_RIGHT }, { "waits", TABLE_RIGHT }, {0},
-	}, sums[] = {
-		{ "of compared jobs", TABLE_LEFT }, { "used, Slurm", TABLE_RIGHT }, { "used, Topiary", TABLE_RIGHT },
-		{ "idle before, Slurm", TABLE_RIGHT }, { "idle before, Topiary", TABLE_RIGHT }, {0},
-	};
-	struct table *t = table_new(by_partition);
+	struct table *t = table_new("partition|>starts|>compared|>better|>equal|>worse|>either|>left|>waits");
 	char day[2][32] = { "", "" };
 
 	for (int i = 0; i < 2; i++) {
@@ -237,30 +229,19 @@ int observed_table(const struct observed *r, struct err *e)
 
 		if (i == r->names.count && i == 1)
 			break;
-		table_cell(t, "%s", p == &r->all ? "all" : p->name);
-		table_cell(t, "%lu", p->compared + p->passed);
-		table_cell(t, "%lu", p->compared);
+		table_cell(t, "%s|%lu|%lu", p == &r->all ? "all" : p->name, p->compared + p->passed, p->compared);
 		for (size_t v = 0; v < VERDICTS; v++)
 			table_cell(t, "%lu", p->count[v]);
 	}
 	if (table_finish(t, e))
 		return -1;
 	putchar('\n');
-	t = table_new(sums);
-	for (size_t d = 0; t && d < DOMAINS; d++) {
-		table_cell(t, "%s", domains[d]);
-		table_cell(t, "%lu", r->touched[SLURM][d]);
-		table_cell(t, "%lu", r->touched[TOPIARY][d]);
-		table_cell(t, "%lu", r->opened[SLURM][d]);
-		table_cell(t, "%lu", r->opened[TOPIARY][d]);
-	}
-	if (t) {
-		table_cell(t, "nodes");
-		table_cell(t, "-");
-		table_cell(t, "-");
-		table_cell(t, "%lu", r->opened_nodes[SLURM]);
-		table_cell(t, "%lu", r->opened_nodes[TOPIARY]);
-	}
+	t = table_new("of compared jobs|>used, Slurm|>used, Topiary|>idle before, Slurm|>idle before, Topiary");
+	for (size_t d = 0; t && d < DOMAINS; d++)
+		table_cell(t, "%s|%lu|%lu|%lu|%lu", domains[d], r->touched[SLURM][d], r->touched[TOPIARY][d],
+			   r->opened[SLURM][d], r->opened[TOPIARY][d]);
+	if (t)
+		table_cell(t, "nodes|-|-|%lu|%lu", r->opened_nodes[SLURM], r->opened_nodes[TOPIARY]);
 	if (table_finish(t, e))
 		return -1;
 	printf("\nbetter: Topiary's choice is on fewer packages, NUMA nodes or L3 caches, and on more of none;\n"

@@ -215,12 +215,10 @@ static bool is_best(const struct past *s, const struct row *row, double mine)
 
 int past_table(const struct past *s, struct err *e)
 {
-	struct table_column columns[TABLE_COLUMNS + 1] = { { "POLICY", TABLE_LEFT } };
-	struct table *t;
+	struct table *t = table_new("POLICY");
 
 	for (size_t i = 0; i < s->npolicies; i++)
-		columns[i + 1] = (struct table_column){ s->policies[i].name, TABLE_RIGHT };
-	t = table_new(columns);
+		table_column(t, '>', s->policies[i].name);
 	for (const struct row *row = rows; row < rows + ROWS; row++) {
 		size_t class = (row->at - AT(waits)) / sizeof(struct replay_waits);
 

@@ -115,10 +115,6 @@ static int ask(const struct cmd_words *line, struct answer *a, struct err *e)
 
 int cmd_whatif(struct cmd *c, int argc, char **argv, struct err *e)
 {
-	static const struct table_column columns[] = {
-		{ "FIT", TABLE_LEFT }, { "START", TABLE_LEFT }, { "CPUS", TABLE_RIGHT }, { "NODES", TABLE_LEFT },
-		{ "PARTITION", TABLE_LEFT }, {0},
-	};
 	struct answer answers[] = { { .fit = "prefer" }, { .fit = "require" }, { .fit = "off" } };
 	const size_t n = sizeof(answers) / sizeof(answers[0]);
 	json_t *list = json_array();
@@ -130,7 +126,7 @@ int cmd_whatif(struct cmd *c, int argc, char **argv, struct err *e)
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = ask(&a.line, &answers[i], e);
 	if (rc == 0 && !c->json)
-		t = table_new(columns);
+		t = table_new("FIT|START|>CPUS|NODES|PARTITION");
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		const struct answer *w = &answers[i];
 
@@ -141,11 +137,9 @@ int cmd_whatif(struct cmd *c, int argc, char **argv, struct err *e)
 					  w->cpus, "nodes", w->nodes, "partition", w->partition));
 			continue;
 		}
-		table_cell(t, "%s", w->fit);
-		table_cell(t, "%s", w->nodes ? w->start : "not at all:");
-		table_cell(t, "%.0u", w->nodes ? w->cpus : 0);
-		table_cell(t, "%s", w->nodes ? w->nodes : w->refusal ? w->refusal : "sbatch gave no reason");
-		table_cell(t, "%s", w->nodes ? w->partition : "");
+		table_cell(t, "%s|%s|%.0u|%s|%s", w->fit, w->nodes ? w->start : "not at all:", w->nodes ? w->cpus : 0,
+			   w->nodes ? w->nodes : w->refusal ? w->refusal : "sbatch gave no reason",
+			   w->nodes ? w->partition : "");
 	}
 	if (rc == 0)
 		rc = c->json ? cmd_print_new(json_pack("{s:O}", "whatif", list), e) : table_finish(t, e);

@@ -560,9 +560,8 @@ static int records_of_accounting(const struct which *w, struct records *all, str
 
 static int print_one(const struct record *record, bool all, struct err *e)
 {
-	static const struct table_column columns[] = { { "", TABLE_LEFT }, { "", TABLE_LEFT }, {0} };
 	bool waited = record->verdict.outcome == VERDICT_WAITS && !strcmp(record->state, "ended");
-	struct table *t = table_new(columns);
+	struct table *t = table_new("|");
 	const char *head;
 	json_t *words;
 
@@ -582,22 +581,16 @@ static int print_one(const struct record *record, bool all, struct err *e)
 
 static int print_table(const struct records *all, struct err *e)
 {
-	static const struct table_column columns[] = {
-		{ "JOB", TABLE_LEFT }, { "STATE", TABLE_LEFT }, { "VERDICT", TABLE_LEFT }, { "ASKED", TABLE_LEFT },
-		{ "WHERE OR WHY", TABLE_CUT }, {0},
-	};
-	struct table *t = table_new(columns);
+	struct table *t = table_new("JOB|STATE|VERDICT|ASKED|~WHERE OR WHY");
 
 	for (const struct record *r = all->list; r < all->list + all->n; r++) {
 		const struct verdict *v = &r->verdict;
 		struct buf asked = {0};
 
 		verdict_asked(v, &asked);
-		table_cell(t, "%s", r->name);
-		table_cell(t, "%s", r->state);
-		table_cell(t, "%s", r->rc ? "-" : outcome_name(v->outcome));
-		table_cell(t, "%s", r->rc ? "-" : asked.failed ? "?" : asked.data);
-		table_cell(t, "%s", r->rc ? r->why.text : *v->cores ? v->cores : v->reason);
+		table_cell(t, "%s|%s|%s|%s|%s", r->name, r->state, r->rc ? "-" : outcome_name(v->outcome),
+			   r->rc ? "-" : asked.failed ? "?" : asked.data,
+			   r->rc ? r->why.text : *v->cores ? v->cores : v->reason);
 		buf_free(&asked);
 	}
 	return table_finish(t, e);
@@ -641,10 +634,6 @@ static int job_compare(const void *a, const void *b)
 /* All jobs that wait, in the order of their priority. */
 static int print_pending(const struct cmd *c, struct err *e)
 {
-	static const struct table_column columns[] = {
-		{ "JOB", TABLE_LEFT }, { "USER", TABLE_LEFT }, { "WAITS FOR", TABLE_LEFT },
-		{ "WHERE OR WHY", TABLE_LEFT }, {0},
-	};
 	static const char *const parts[] = { "first", "held by", "queue" };
 	json_t *list = json_array(), *job, *word;
 	const job_info_t **jobs = NULL;
@@ -673,7 +662,7 @@ static int print_pending(const struct cmd *c, struct err *e)
 	free(jobs);
 	now_free(&now);
 	if (rc == 0 && !c->json) {
-		struct table *t = table_new(columns);
+		struct table *t = table_new("JOB|USER|WAITS FOR|WHERE OR WHY");
 
 		json_array_foreach(list, i, job) {
 			struct buf words = {0};
@@ -682,10 +671,8 @@ static int print_pending(const struct cmd *c, struct err *e)
 				if ((word = json_object_get(job, parts[k])) && (k != 2 || !words.len))
 					buf_printf(&words, "%s%s%s", words.len ? "; " : "", k == 1 ? "held by " : "",
 						   json_string_value(word));
-			table_cell(t, "%s", cmd_text(job, "job"));
-			table_cell(t, "%s", cmd_text(job, "user"));
-			table_cell(t, "%s", cmd_text(job, "waits for"));
-			table_cell(t, "%s", words.failed || !words.len ? "" : words.data);
+			table_cell(t, "%s|%s|%s|%s", cmd_text(job, "job"), cmd_text(job, "user"),
+				   cmd_text(job, "waits for"), words.failed || !words.len ? "" : words.data);
 			buf_free(&words);
 		}
 		json_decref(list);

@@ -119,8 +119,7 @@ static json_t *found_json(const struct trace_advised *a)
 
 static int print_found(const struct trace_advised *a, struct err *e)
 {
-	static const struct table_column columns[] = { { "FOUND", TABLE_LEFT }, { "EVIDENCE", TABLE_LEFT }, { 0 } };
-	struct table *table = table_new(columns);
+	struct table *table = table_new("FOUND|EVIDENCE");
 
 	for (const struct trace_advised_check *c = a->checks; c < a->checks + a->n; c++) {
 		if (c->advice.result != ADVICE_FOUND)
@@ -133,8 +132,7 @@ static int print_found(const struct trace_advised *a, struct err *e)
 		else
 			table_cell(table, "%s%s%s", a->nodes > 1 ? c->node : "", a->nodes > 1 && *c->node ? ": " : "",
 				   c->advice.evidence);
-		table_cell(table, "%s", "");
-		table_cell(table, "-> %s", c->advice.remedy);
+		table_cell(table, "|-> %s", c->advice.remedy);
 	}
 	return table_finish(table, e);
 }

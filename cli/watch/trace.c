@@ -214,13 +214,6 @@ static int phases_choose(struct trace *t, const char *path, const char *phase, b
 	return rc;
 }
 
-
-static const struct table_column phase_columns[] = {
-	{ "PHASE", TABLE_LEFT }, { "PROCESSES", TABLE_RIGHT }, { "TIMES", TABLE_RIGHT }, { "MARKS", TABLE_RIGHT },
-	{ "SECONDS", TABLE_RIGHT }, { "LEAST", TABLE_RIGHT }, { "GREATEST", TABLE_RIGHT }, { "TICKS", TABLE_RIGHT },
-	{0},
-};
-
 static int phases_json(const struct trace *t, const struct trace_phases *p, const int64_t *ticks, struct err *e)
 {
 	json_t *rows = json_array();
@@ -239,19 +232,14 @@ static int phases_json(const struct trace *t, const struct trace_phases *p, cons
 /* Times are a process's: the mean, and those of the processes that have least and most. */
 static int phases_table(const struct trace *t, const struct trace_phases *p, const int64_t *ticks, struct err *e)
 {
-	struct table *table = table_new(phase_columns);
+	struct table *table = table_new("PHASE|>PROCESSES|>TIMES|>MARKS|>SECONDS|>LEAST|>GREATEST|>TICKS");
 
 	for (unsigned i = 0; i < p->n; i++) {
 		const struct trace_phase *x = &p->list[i];
 
-		table_cell(table, "%*s%s", 2 * (int) x->depth, "", x->name);
-		table_cell(table, "%u", x->processes);
-		table_cell(table, "%llu", (unsigned long long) x->times);
-		table_cell(table, "%llu", (unsigned long long) x->marks);
-		table_cell(table, "%.3f", x->seconds / x->processes);
-		table_cell(table, "%.3f", x->least);
-		table_cell(table, "%.3f", x->greatest);
-		table_cell(table, "%lld", (long long) ticks[i]);
+		table_cell(table, "%*s%s|%u|%llu|%llu|%.3f|%.3f|%.3f|%lld", 2 * (int) x->depth, "", x->name,
+			   x->processes, (unsigned long long) x->times, (unsigned long long) x->marks,
+			   x->seconds / x->processes, x->least, x->greatest, (long long) ticks[i]);
 	}
 	printf("%s: %u process%s, %llu tick%s in %.1f s\n\n", *t->head.node ? t->head.node : "node", p->processes,
 	       p->processes == 1 ? "" : "es", (unsigned long long) t->ticks, PLURAL(t->ticks), t->end * 1e-9);
@@ -279,12 +267,6 @@ static int run_phases(const struct args *a, struct trace *t, struct err *e)
 
 /* --- summary --- */
 
-static const struct table_column columns[] = {
-	{ "METRIC", TABLE_LEFT }, { "LEVEL", TABLE_LEFT }, { "OBJECT", TABLE_RIGHT }, { "MIN", TABLE_RIGHT },
-	{ "AVERAGE", TABLE_RIGHT }, { "MAX", TABLE_RIGHT }, { "UNIT", TABLE_LEFT }, { "TOTAL", TABLE_RIGHT },
-	{ "ABSENT", TABLE_RIGHT }, {0},
-};
-
 static void object_row(struct table *table, const struct trace_view *v, unsigned metric, unsigned object)
 {
 	const struct trace_metric *m = &v->metrics[metric];
@@ -294,15 +276,12 @@ static void object_row(struct table *table, const struct trace_view *v, unsigned
 	struct trace_statistics s = trace_unit_statistics(&unit, v, metric, object);
 	char total[TRACE_TOTAL];
 
-	table_cell(table, "%s", m->formula.name);
-	table_cell(table, "%s", l->type);
-	table_cell(table, "%u", l->objects[object].index);
+	table_cell(table, "%s|%s|%u", m->formula.name, l->type, l->objects[object].index);
 	trace_tree_cell(table, s.min);
 	trace_tree_cell(table, s.average);
 	trace_tree_cell(table, s.max);
-	table_cell(table, "%s", unit.text);
-	table_cell(table, "%s", s.has_total ? trace_unit_total(&unit, s.total, total) : "-");
-	table_cell(table, "%llu", (unsigned long long) s.absent);
+	table_cell(table, "%s|%s|%llu", unit.text, s.has_total ? trace_unit_total(&unit, s.total, total) : "-",
+		   (unsigned long long) s.absent);
 }
 
 static int print_json(const struct trace *t, const struct trace_view *v, struct err *e)
@@ -327,7 +306,7 @@ static int print_json(const struct trace *t, const struct trace_view *v, struct 
 
 static int print_table(const struct trace *t, const struct trace_view *v, struct err *e)
 {
-	struct table *table = table_new(columns);
+	struct table *table = table_new("METRIC|LEVEL|>OBJECT|>MIN|>AVERAGE|>MAX|UNIT|>TOTAL|>ABSENT");
 
 	for (unsigned m = 0; m < v->n; m++)
 		for (unsigned i = 0; i < v->metrics[m].n; i++)

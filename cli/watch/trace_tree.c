@@ -382,17 +382,12 @@ static void add_row(struct table *table, const struct trace_tree *t, const struc
 
 int trace_tree_print(const struct trace_tree *t, const char *when, struct err *e)
 {
-	struct table_column columns[4 + TRACE_TREE_METRICS + 1] = {
-		{ "OBJECT", TABLE_LEFT }, { "VALUE", TABLE_RIGHT }, { "MIN", TABLE_RIGHT }, { "MAX", TABLE_RIGHT },
-	};
+	struct table *table = table_new("OBJECT|>VALUE|>MIN|>MAX");
 	struct buf title = {0};
-	struct table *table;
-	unsigned n = 4;
 
 	for (const struct trace_tree *b = t->beside; b; b = b->beside)
-		columns[n++] = (struct table_column){ b->metric, TABLE_RIGHT };
-	columns[n] = (struct table_column){ "OF THE GREATEST AT ITS LEVEL", TABLE_LEFT };
-	table = table_new(columns);
+		table_column(table, '>', b->metric);
+	table_column(table, ' ', "OF THE GREATEST AT ITS LEVEL");
 	trace_tree_title(t, &title);
 	printf("%s: %s, %s\n\n", *t->head->node ? t->head->node : "node", title.failed ? "" : title.data, when);
 	buf_free(&title);

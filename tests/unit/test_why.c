@@ -15,8 +15,7 @@ static struct verdict read_line(const char *line)
 
 static char *words_of(const struct verdict *v)
 {
-	static const struct table_column columns[] = { { "", TABLE_LEFT }, { "", TABLE_LEFT }, {0} };
-	struct table *t = table_new(columns);
+	struct table *t = table_new("|");
 	char *text = NULL;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
