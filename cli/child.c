@@ -8,10 +8,8 @@
 
 #include "base/child.h"
 #include "base/file.h"
-#include "base/std.h"
 
 #define CPU_SECONDS 20
-#define SECONDS 600		/* whatever else the machine does */
 #define MAX_BYTES (64u << 20)
 
 enum { STATUS_DONE, STATUS_REFUSED, STATUS_LOST };
@@ -38,19 +36,19 @@ static int child_main(int to, void *arg)
 	return out.failed || file_write(to, out.data, out.len) ? STATUS_LOST : STATUS_DONE;
 }
 
-int cmd_child(int (*work)(const void *given, struct buf *out, struct err *e), const void *given, struct buf *out,
-	      struct err *e)
+int cmd_child(int (*work)(const void *given, struct buf *out, struct err *e), const void *given, unsigned seconds,
+	      struct buf *out, struct err *e)
 {
 	struct buf b = {0};
-	int rc = child_run(child_main, &(struct work){ work, given }, SECONDS, MAX_BYTES, &b, e);
+	int rc = child_run(child_main, &(struct work){ work, given }, seconds, MAX_BYTES, &b, e);
 
 	if (rc < 0)
-		return err_within(e, "the child process that runs hwloc");
+		return err_within(e, "a child process");
 	if (rc == STATUS_DONE) {
 		*out = b;
 		return 0;
 	}
-	err_set(e, "%s", rc == STATUS_LOST ? "the output of the child process that runs hwloc was lost" :
+	err_set(e, "%s", rc == STATUS_LOST ? "the output of a child process was lost" :
 		b.len ? b.data : "");
 	buf_free(&b);
 	return -1;
@@ -79,4 +77,22 @@ int cmd_program(const char *const argv[], enum cmd_stderr how, unsigned seconds,
 		struct err *e)
 {
 	return child_run(program_main, &(struct program){ argv, how }, seconds, max, out, e);
+}
+
+bool cmd_is_program(const char *name)
+{
+	const char *path = getenv("PATH");
+	char file[PATH_MAX];
+
+	if (strchr(name, '/'))
+		return !access(name, F_OK);
+	if (!path)
+		return true;
+	for (size_t n; *path; path += n + (path[n] == ':')) {
+		n = strcspn(path, ":");
+		snprintf(file, sizeof(file), "%.*s%s%s", (int) n, path, n ? "/" : "", name);
+		if (!access(file, X_OK))
+			return true;
+	}
+	return false;
 }

@@ -7,20 +7,24 @@
 #include "base/err.h"
 
 /*
- * Run work(given, out) in a child process with stderr closed: hwloc 2.9 can abort or crash on documents and strings
- * from elsewhere. The bytes that work appended are returned in *out, which the caller frees. 0, or -1 with out
- * untouched when work returned -1 (its error is then in e) or the child died.
+ * Run work(given, out) in a child process with stderr closed, for at most that many seconds: hwloc 2.9 can abort or
+ * crash on documents and strings from elsewhere, and daemons may not answer. The bytes that work appended are returned
+ * in *out, which the caller frees. 0, or -1 with out untouched when work returned -1 (its error is then in e) or the
+ * child died.
  */
-int cmd_child(int (*work)(const void *given, struct buf *out, struct err *e), const void *given, struct buf *out,
-	      struct err *e);
+#define CHILD_SECONDS 600	/* of work that computes, whatever else the machine does */
+int cmd_child(int (*work)(const void *given, struct buf *out, struct err *e), const void *given, unsigned seconds,
+	      struct buf *out, struct err *e);
 
 /*
  * Run a program, found by PATH, with an empty standard input: its exit status, 127 if it cannot be started, and what it
  * prints on stdout, at most max bytes, in *out, which the caller frees. Its stderr is ours, goes to *out, too, or
- * nowhere. -1 with an error: as child_run (base/child.h). Called by cli/place.
+ * nowhere. -1 with an error: as child_run (base/child.h).
  */
 enum cmd_stderr { STDERR_OURS, STDERR_TOO, STDERR_DROPPED };
 int cmd_program(const char *const argv[], enum cmd_stderr how, unsigned seconds, size_t max, struct buf *out,
 		struct err *e);
+/* Is there a file to run, as execvp(3) looks for it? */
+bool cmd_is_program(const char *name);
 
 #endif

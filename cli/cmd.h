@@ -78,6 +78,9 @@ void cmd_query_number(struct buf *path, const char *key, unsigned n);	/* nothing
 /* GET "/v1/nodes/NODE" and tail, as JSON. */
 json_t *cmd_get_node(const struct cmd *c, const char *node, const char *tail, struct err *e);
 
+/* Whether a list of words, separated by this character, has the word. */
+bool cmd_has_word(const char *list, char separator, const char *word);
+
 /* A member of an answer, borrowed from it: "-", or 0, when it is missing or null. */
 const char *cmd_text(const json_t *o, const char *key);
 json_int_t cmd_number(const json_t *o, const char *key);

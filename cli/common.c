@@ -11,7 +11,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/std.h"
 #include "client/cred.h"
 #include "client/http.h"
 #include "delta/pack.h"
@@ -289,6 +288,16 @@ json_t *cmd_get_node(const struct cmd *c, const char *node, const char *tail, st
 
 	cmd_node_path(&path, node, tail);
 	return cmd_get_json(c, &path, e);
+}
+
+bool cmd_has_word(const char *list, char separator, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *at = list; at && (at = strstr(at, word)); at += n ? n : 1)
+		if ((at == list || at[-1] == separator) && (!at[n] || at[n] == separator))
+			return true;
+	return false;
 }
 
 const char *cmd_text(const json_t *o, const char *key)

@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "base/file.h"
-#include "base/std.h"
 #include "client/cred.h"
 #include "hwxml/canon.h"
 

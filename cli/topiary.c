@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/std.h"
 #include "cmd.h"
 
 static const struct command {

@@ -2,18 +2,13 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "doctor.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/child.h"
-#include "base/file.h"
 #include "base/settings_here.h"
 #include "bind/request.h"
+#include "child.h"
 #include "monitor/ask.h"
 #include "score/request.h"
 #include "shape/hostlist.h"
@@ -126,35 +121,9 @@ bool doctor_is_controller(const struct doctor *d)
 	return false;
 }
 
-struct probe {
-	const char *const *argv; /* or NULL: work */
-	int (*work)(const struct doctor *d, struct buf *out, struct err *e);
-	const struct doctor *doctor;
-};
-
-static int probe_work(int to, void *arg)
+int doctor_run(const char *const argv[], struct buf *out, struct err *e)
 {
-	const struct probe *p = arg;
-	struct buf out = {0};
-	struct err e = {""};
-	int rc;
-
-	if (p->argv) {
-		dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
-		dup2(to, STDOUT_FILENO);
-		dup2(to, STDERR_FILENO);
-		execvp(p->argv[0], (char **) p->argv);
-		dprintf(to, "%s: %s", p->argv[0], strerror(errno));
-		return 127;
-	}
-	rc = p->work(p->doctor, &out, &e);
-	file_write(to, rc ? e.text : out.data, rc ? strlen(e.text) : out.len);
-	return rc ? 1 : 0;
-}
-
-static int probe_run(struct probe *p, struct buf *out, struct err *e)
-{
-	int rc = child_run(probe_work, p, DOCTOR_SECONDS, MAX_BYTES, out, e);
+	int rc = cmd_program(argv, STDERR_TOO, DOCTOR_SECONDS, MAX_BYTES, out, e);
 
 	if (rc <= 0)
 		return rc;
@@ -164,17 +133,6 @@ static int probe_run(struct probe *p, struct buf *out, struct err *e)
 	for (char *end; out->len && (end = strchr(out->data, '\n'));)
 		*end = ';';
 	return err_set(e, "%s", out->len ? out->data : "failed");
-}
-
-int doctor_run(const char *const argv[], struct buf *out, struct err *e)
-{
-	return probe_run(&(struct probe){ .argv = argv }, out, e);
-}
-
-int doctor_limited(int (*work)(const struct doctor *d, struct buf *out, struct err *e), const struct doctor *d,
-		   struct buf *out, struct err *e)
-{
-	return probe_run(&(struct probe){ .work = work, .doctor = d }, out, e);
 }
 
 time_t doctor_seconds(const char *text, bool utc)
@@ -258,14 +216,6 @@ static const char *reader_path(const struct doctor *d, size_t reader, char path[
 	return (reader == SELECT ? doctor_is_controller(d) : *d->spank) ? "beside slurm.conf" : NULL;
 }
 
-static bool has_word(const char *list, const char *word)
-{
-	size_t n = strlen(word);
-	const char *at = strstr(list, word);
-
-	return at && (at == list || at[-1] == ' ') && (!at[n] || at[n] == ' ');
-}
-
 static int ignore_node(const char *name, void *user)
 {
 	(void) name, (void) user;
@@ -280,12 +230,12 @@ static int value_check(const char *key, const char *value, const char **remedy, 
 	struct monitor_request monitor;
 
 	*remedy = "correct this line: it is ignored meanwhile";
-	if (has_word("TopoTasks TopoPlace TopoMembind TopoMems TopoOmp TopoNic TopoHwloc", key))
+	if (cmd_has_word("TopoTasks TopoPlace TopoMembind TopoMems TopoOmp TopoNic TopoHwloc", ' ', key))
 		return bind_request_set(&bind, key, value, e);
 	if (!strcmp(key, "TopoMonitor"))
 		return monitor_request_parse(key, value, &monitor, e);
 	*remedy = SELECT_OFF;
-	if (has_word("TopoFit TopoLevel TopoMem", key))
+	if (cmd_has_word("TopoFit TopoLevel TopoMem", ' ', key))
 		return request_set(&request, key, value, e);
 	*remedy = "correct this line: topiaryd does not start";
 	if (!strcmp(key, "KnownNodes") && *value && hostlist_expand(value, ignore_node, NULL, e))
@@ -308,7 +258,7 @@ static void value_keep(void *user, const char *key, const char *value, struct se
 	const char *remedy;
 	struct err e;
 
-	if (v->reader->keys && !has_word(v->reader->keys, key))
+	if (v->reader->keys && !cmd_has_word(v->reader->keys, ' ', key))
 		return;
 	if (at.line)
 		snprintf(origin, sizeof(origin), "%s:%u", v->path, at.line);

@@ -3,8 +3,6 @@
 #ifndef TOPIARY_CLI_DOCTOR_DOCTOR_H
 #define TOPIARY_CLI_DOCTOR_DOCTOR_H
 
-#include <limits.h>
-#include <stdbool.h>
 #include <time.h>
 
 #include "cmd.h"
@@ -48,12 +46,10 @@ bool doctor_is_here(const struct doctor *d, const char *name);
 bool doctor_is_controller(const struct doctor *d);
 
 /*
- * Run argv, or a function, in a child process that is killed after DOCTOR_SECONDS; its output, of argv both, to out,
- * which the caller frees. 0, or -1 unless it ended with 0.
+ * Run argv in a child process that is killed after DOCTOR_SECONDS; what it prints to out, which the caller frees. 0, or
+ * -1 unless it ended with 0. Functions that may hang are run by cmd_child (child.h).
  */
 int doctor_run(const char *const argv[], struct buf *out, struct err *e);
-int doctor_limited(int (*work)(const struct doctor *d, struct buf *out, struct err *e), const struct doctor *d,
-		   struct buf *out, struct err *e);
 
 /* Seconds since the epoch of a time of the registry (RFC 3339, UTC) or of scontrol (local), 0 where it is none. */
 time_t doctor_seconds(const char *text, bool utc);

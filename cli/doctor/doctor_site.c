@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <hwloc.h>
@@ -8,8 +7,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pwd.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -19,6 +16,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/settings.h"
+#include "child.h"
 #include "client/cred.h"
 #include "client/http.h"
 #include "doctor.h"
@@ -60,8 +58,10 @@ static void names_warn(struct doctor *d, const struct names *names, const char *
 
 /* --- munge and the registry --- */
 
-static int encode_and_decode(const struct doctor *d, struct buf *out, struct err *e)
+static int encode_and_decode(const void *doctor, struct buf *out, struct err *e)
 {
+	const struct doctor *d = doctor;
+
 	buf_puts(out, "encoded and decoded a credential");
 	return cred_test("doctor", d->cmd->settings.munge_socket, e);
 }
@@ -72,7 +72,7 @@ void doctor_munge(struct doctor *d)
 	struct buf out = {0};
 	struct err e;
 
-	if (doctor_limited(encode_and_decode, d, &out, &e))
+	if (cmd_child(encode_and_decode, d, DOCTOR_SECONDS, &out, &e))
 		doctor_error(d, "start munged (systemctl restart munge), or correct MungeSocket: without it nothing is "
 			     "exported", "munged%s%s: %s", *socket ? " at " : "", socket, e.text);
 	else
@@ -101,8 +101,9 @@ static json_t *registry_json(const struct doctor *d, const char *path)
 }
 
 /* What the agent and commands sign is for RegistryUser only. Failures to sign are reported by other checks. */
-static int read_signed(const struct doctor *d, struct buf *out, struct err *e)
+static int read_signed(const void *doctor, struct buf *out, struct err *e)
 {
+	const struct doctor *d = doctor;
 	const char *node = d->cmd->settings.node_name;
 	struct buf path = {0}, authorization = {0};
 	char sha256[HASH_HEX], *credential;
@@ -139,8 +140,7 @@ void doctor_registry(struct doctor *d)
 		  "migrations" },
 		{ "munge", "start munged on the registry's host" },
 		{ "disk", "free space in the directories of SnapshotFile, FabricFile and CostsFile, which topiaryd's "
-		 "user "
-		  "must be able to write" },
+		  "user must be able to write" },
 		{ "workers", "read topiaryd's log: its parser workers do not run" },
 	};
 	const char *url = d->cmd->url ?: d->cmd->settings.registry_url, *ca = d->cmd->settings.tls_ca, *version;
@@ -182,7 +182,7 @@ void doctor_registry(struct doctor *d)
 			    "topiaryd is %s, this command %s", version, TOPIARY_VERSION);
 	if (a.status == 200)
 		doctor_ok(d, "topiaryd %s is ready", version);
-	if (doctor_limited(read_signed, d, &out, &e))
+	if (cmd_child(read_signed, d, DOCTOR_SECONDS, &out, &e))
 		doctor_error(d, "set RegistryUser to the user who runs topiaryd, or to that uid; if that is right, "
 			     "compare munge's keys and the clocks: nothing is exported", "%s", e.text);
 	buf_free(&out);
@@ -223,8 +223,9 @@ static int resolve(const char *name, void *out)
 }
 
 /* The nodes of slurm.conf, else KnownNodes, else those of the registry. A host of its own is not asked for. */
-static int resolve_all(const struct doctor *d, struct buf *out, struct err *e)
+static int resolve_all(const void *doctor, struct buf *out, struct err *e)
 {
+	const struct doctor *d = doctor;
 	const char *name, *known = d->cmd->settings.known_nodes;
 	json_t *answer, *node;
 	size_t i;
@@ -255,7 +256,7 @@ void doctor_names(struct doctor *d)
 	if (access(s->schema_dir, F_OK) || settings_uid(s->registry_user, &uid, NULL) ||
 	    !strncmp(s->listen, "127.", 4) || !strcmp(s->peer_check, "off"))
 		return;
-	if (doctor_limited(resolve_all, d, &out, &e)) {
+	if (cmd_child(resolve_all, d, DOCTOR_SECONDS, &out, &e)) {
 		doctor_warn(d, "look at the resolver of this host: each export waits for it",
 			    "resolving the nodes' names: %s", e.text);
 		return buf_free(&out);
@@ -266,10 +267,8 @@ void doctor_names(struct doctor *d)
 	if (lacking.n)
 		doctor_add(d, strcmp(s->peer_check, "refuse") ? DOCTOR_WARNING : DOCTOR_ERROR,
 			   "add these nodes with their addresses to DNS, or to /etc/hosts of this host; for nodes "
-			   "behind "
-			   "NAT set PeerCheck=off", "names of nodes have no address here, or only the loopback's, so "
-			   "that "
-			   "exports are refused (403): %s (%zu)", lacking.text, lacking.n);
+			   "behind NAT set PeerCheck=off", "names of nodes have no address here, or only the "
+			   "loopback's, so that exports are refused (403): %s (%zu)", lacking.text, lacking.n);
 	else
 		doctor_ok(d, "the names of all nodes resolve");
 	buf_free(&out);
@@ -398,8 +397,9 @@ void doctor_snapshot(struct doctor *d)
 }
 
 /* A child process reads the files as SlurmUser does. */
-static int read_as_slurm(const struct doctor *d, struct buf *out, struct err *e)
+static int read_as_slurm(const void *doctor, struct buf *out, struct err *e)
 {
+	const struct doctor *d = doctor;
 	const char *named = doctor_slurm(d, "slurmuser");
 	char user[64], conf[PATH_MAX];
 	const char *const files[] = { d->cmd->settings.snapshot_file, doctor_beside(d, "topiary.conf", conf) };
@@ -430,7 +430,7 @@ void doctor_readable(struct doctor *d)
 
 	if (geteuid())
 		doctor_ok(d, "not checked: only root can read files as SlurmUser");
-	else if (doctor_limited(read_as_slurm, d, &out, &e))
+	else if (cmd_child(read_as_slurm, d, DOCTOR_SECONDS, &out, &e))
 		doctor_error(d, "chmod a+r the file, and a+x its directories", "%s", e.text);
 	else
 		doctor_ok(d, "%s", out.data);
@@ -457,12 +457,9 @@ void doctor_name(struct doctor *d)
 	}
 }
 
-#define ROOT "<topology version=\""
-
 void doctor_topology(struct doctor *d)
 {
-	static const char remedy[] = "systemctl restart topiary-agent; journalctl -u topiary-agent has the reason if "
-	"it "
+	static const char remedy[] = "systemctl restart topiary-agent; journalctl -u topiary-agent has the reason if it "
 				     "fails";
 	const char *path = d->cmd->settings.topology_file, *version;
 	const unsigned own = hwloc_get_api_version() >> 16;
@@ -475,10 +472,10 @@ void doctor_topology(struct doctor *d)
 	if (file_read(path, XML_MAX, &xml, &e))
 		return doctor_error(d, remedy, "%s: steps have no topology", e.text);
 	clock_gettime(CLOCK_BOOTTIME, &up);
-	version = xml.len ? strstr(xml.data, ROOT) : NULL;
+	version = xml.len ? strstr(xml.data, "<topology version=\"") : NULL;
 	if (!version || !strstr(version, "</topology>"))
 		doctor_error(d, remedy, "%s: not a complete topology of hwloc 2 or 3", path);
-	else if ((format = strtoul(version + strlen(ROOT), NULL, 10)) > own)
+	else if ((format = strtoul(version + strlen("<topology version=\""), NULL, 10)) > own)
 		doctor_error(d, "set ExportFormat=2 in topiary.conf, then systemctl restart topiary-agent",
 			     "%s: XML of hwloc %lu, and this host has hwloc %u: steps have no topology", path, format,
 			     own);

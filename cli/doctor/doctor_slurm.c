@@ -2,16 +2,14 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <ctype.h>
 #include <elf.h>
-#include <errno.h>
 #include <glob.h>
 #include <hwloc.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "child.h"
 #include "doctor.h"
 #include "replay/scontrol.h"
 #include "slurm_conf.h"
@@ -50,18 +48,6 @@ static void key_set(json_t *keys, const char *key, const char *value)
 	json_object_set_new(keys, low, json_string(strcmp(value, "(null)") ? value : ""));
 }
 
-static bool is_program(const char *name)
-{
-	char file[PATH_MAX];
-
-	for each_dir (dir, getenv("PATH") ?: "") {
-		snprintf(file, sizeof(file), "%.*s/%s", (int) strcspn(dir, ":"), dir, name);
-		if (access(file, X_OK) == 0)
-			return true;
-	}
-	return false;
-}
-
 static void repeated_report(void *d, const char *finding)
 {
 	doctor_error(d, "make one line of both", "%s", finding);
@@ -83,7 +69,7 @@ void doctor_slurm_conf(struct doctor *d)
 			slurm_conf_repeated(&c, once[i], repeated_report, d);
 		doctor_ok(d, "%s%s", d->slurm_conf,
 			  strcmp(d->slurm_conf, SLURM_CONF_CONFIGLESS) ? "" : ", from the controller");
-	} else if (!getenv("SLURM_CONF") && access(d->slurm_conf, F_OK) && !is_program("scontrol")) {
+	} else if (!getenv("SLURM_CONF") && access(d->slurm_conf, F_OK) && !cmd_is_program("scontrol")) {
 		d->without_slurm = true;
 		doctor_ok(d, "no %s and no scontrol: a host without Slurm", d->slurm_conf);
 	} else {

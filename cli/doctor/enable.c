@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <errno.h>
-#include <limits.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/file.h"
+#include "child.h"
 #include "cmd.h"
 #include "slurm_conf.h"
 
@@ -23,6 +19,8 @@
  */
 #define MARK " # added by topiary enable"
 #define BACKUP ".before-topiary"
+#define DIFF_SECONDS 60
+#define DIFF_MAX (64u << 20)
 #define SELECT "select_cons_tres.so"
 #define SPANK "spank_topiary.so"
 
@@ -305,20 +303,16 @@ static void print_diff(const char *path, const struct buf *new)
 {
 	int fd = memfd_create("topiary", 0);
 	char text[32];
-	pid_t pid;
+	const char *const argv[] = { "diff", "-u", "--label", path, "--label", path,
+				     access(path, F_OK) ? "/dev/null" : path, text, NULL };
+	struct buf out = {0};
 
 	snprintf(text, sizeof(text), "/dev/fd/%d", fd);
-	fflush(stdout);
-	if (fd < 0 || file_write(fd, new->data, new->len) || (pid = fork()) < 0) {
+	if (fd < 0 || file_write(fd, new->data, new->len) ||
+	    cmd_program(argv, STDERR_TOO, DIFF_SECONDS, DIFF_MAX, &out, NULL) < 0)
 		printf("%s: diff cannot be started\n", path);
-	} else if (!pid) {
-		lseek(fd, 0, SEEK_SET);
-		execlp("diff", "diff", "-u", "--label", path, "--label", path, access(path, F_OK) ? "/dev/null" : path,
-		       text, NULL);
-		_exit(127);
-	} else {
-		waitpid(pid, NULL, 0);
-	}
+	fputs(out.len ? out.data : "", stdout);
+	buf_free(&out);
 	if (fd >= 0)
 		close(fd);
 }

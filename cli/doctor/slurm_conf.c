@@ -5,9 +5,6 @@
 #include <ctype.h>
 #include <glob.h>
 #include <regex.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <unistd.h>
 

@@ -3,8 +3,6 @@
 #ifndef TOPIARY_CLI_DOCTOR_SLURM_CONF_H
 #define TOPIARY_CLI_DOCTOR_SLURM_CONF_H
 
-#include <stddef.h>
-
 #include "base/buf.h"
 #include "base/err.h"
 

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/std.h"
 #include "client/claim.h"
 #include "cmd.h"
 #include "nodes.h"

@@ -5,7 +5,6 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/std.h"
 #include "client/claim.h"
 #include "cmd.h"
 #include "hwbench/hwbench.h"
@@ -99,10 +98,7 @@ static int print_costs(const struct hwbench *b, struct err *e)
 
 static void number_cell(struct table *t, double value, const char *unit)
 {
-	if (isnan(value))
-		table_cell(t, "-");
-	else
-		table_cell(t, "%.1f %s", value, unit);
+	table_cell(t, isnan(value) ? "-" : "%.1f %s", value, unit);
 }
 
 /* Without rows nothing is printed. */
@@ -216,10 +212,7 @@ static void quantity_cell(struct table *t, const json_t *row, const char *key)
 	const json_t *j = json_object_get(row, key);
 	bool is_rate = !strncmp(cmd_text(row, "quantity"), HWBENCH_RATE, strlen(HWBENCH_RATE));
 
-	if (json_is_number(j))
-		table_cell(t, "%.1f %s", json_number_value(j) * (is_rate ? 1e-9 : 1e9), is_rate ? "GB/s" : "ns");
-	else
-		table_cell(t, "-");
+	number_cell(t, json_is_number(j) ? json_number_value(j) * (is_rate ? 1e-9 : 1e9) : NAN, is_rate ? "GB/s" : "ns");
 }
 
 static int print_node(const struct cmd *c, const char *node, const json_t *list, struct err *e)

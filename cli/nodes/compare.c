@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "base/std.h"
 #include "cmd.h"
 #include "base/file.h"
 #include "hwcmp/hwdiff.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include "base/log.h"
-#include "base/std.h"
 #include "cmd.h"
 #include "nodes.h"
 #include "shape/hostlist.h"

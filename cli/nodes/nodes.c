@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include "base/log.h"
-#include "base/std.h"
 #include "cmd.h"
 #include "nodes.h"
 #include "shape/hostlist.h"
@@ -22,11 +21,6 @@ struct args {
 };
 
 /* --- nodes --- */
-
-static bool is_filtered(const struct args *a)
-{
-	return a->shape || a->class || a->drift;
-}
 
 static void set_drift(void *args, const char *severity, struct argp_state *state)
 {
@@ -124,39 +118,35 @@ static int print_all_names(const struct cmd *c, struct err *e)
 	return rc;
 }
 
-static json_t *nodes_get(const struct cmd *c, const struct args *a, struct err *e)
-{
-	struct buf path = {0};
-
-	buf_puts(&path, "/v1/nodes");
-	hosts_query(&path, a->hosts);
-	cmd_query(&path, "shape", a->shape);
-	cmd_query(&path, "class", a->class);
-	cmd_query(&path, "drift", a->drift);
-	return cmd_get_list(c, &path, "nodes", e);
-}
-
 int cmd_nodes(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = {0};
+	struct buf path = {0};
 	json_t *answer, *nodes;
+	bool is_filtered;
 	int rc = 0;
 
 	if (cmd_parse(c, &nodes_syntax, &a, argc, argv, e))
 		return -1;
-	if (a.names && !c->json && !a.hosts && !is_filtered(&a))
+	is_filtered = a.shape || a.class || a.drift;
+	if (a.names && !c->json && !a.hosts && !is_filtered)
 		return print_all_names(c, e);
-	if (!(answer = nodes_get(c, &a, e)))
+	buf_puts(&path, "/v1/nodes");
+	hosts_query(&path, a.hosts);
+	cmd_query(&path, "shape", a.shape);
+	cmd_query(&path, "class", a.class);
+	cmd_query(&path, "drift", a.drift);
+	if (!(answer = cmd_get_list(c, &path, "nodes", e)))
 		return -1;
 	cmd_warn_truncated(answer, "select fewer nodes with a host list");
 	if (a.hosts)
-		rc = hosts_keep(c, a.hosts, answer, "nodes", !is_filtered(&a), e);
+		rc = hosts_keep(c, a.hosts, answer, "nodes", !is_filtered, e);
 	if (rc == 0)
 		rc = hosts_sort(answer, "nodes", e);
 	nodes = json_object_get(answer, "nodes");
 	if (rc == 0)
-		rc = c->json ? cmd_print_json(answer, e) : a.names ? nodes_print_names(nodes,
-										       e) : nodes_print_table(nodes, e);
+		rc = (c->json ? cmd_print_json : a.names ? nodes_print_names : nodes_print_table)(c->json ? answer : nodes,
+												  e);
 	json_decref(answer);
 	return rc;
 }
@@ -322,28 +312,24 @@ static int print_groups(const json_t *facts, struct err *e)
 	return rc;
 }
 
-static json_t *facts_get(const struct cmd *c, const struct args *a, struct err *e)
-{
-	struct buf path = {0};
-
-	if (a->fact) {
-		buf_puts(&path, "/v1/facts");
-		cmd_query(&path, "fact", a->fact);
-		hosts_query(&path, a->hosts);
-		cmd_query(&path, "value", a->value);
-	} else {
-		cmd_node_path(&path, a->hosts, "/facts");
-	}
-	return cmd_get_list(c, &path, "facts", e);
-}
-
 int cmd_facts(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = {0};
+	struct buf path = {0};
 	json_t *answer, *facts;
 	int rc = 0;
 
-	if (cmd_parse(c, &facts_syntax, &a, argc, argv, e) || !(answer = facts_get(c, &a, e)))
+	if (cmd_parse(c, &facts_syntax, &a, argc, argv, e))
+		return -1;
+	if (a.fact) {
+		buf_puts(&path, "/v1/facts");
+		cmd_query(&path, "fact", a.fact);
+		hosts_query(&path, a.hosts);
+		cmd_query(&path, "value", a.value);
+	} else {
+		cmd_node_path(&path, a.hosts, "/facts");
+	}
+	if (!(answer = cmd_get_list(c, &path, "facts", e)))
 		return -1;
 	cmd_warn_truncated(answer, "select fewer nodes with a host list");
 	if (a.fact && a.hosts)

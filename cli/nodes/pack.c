@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/std.h"
 #include "cmd.h"
 #include "delta/base_cache.h"
 #include "hwxml/canon.h"
@@ -124,14 +123,12 @@ static int file_gather(struct packer *p, size_t file, struct err *e)
 
 /* --- which groups have a base --- */
 
-static size_t distance(size_t a, size_t b)
+/* How much a group's length differs from this one. */
+static size_t distance(const struct packer *p, int group, size_t len)
 {
-	return a > b ? a - b : b - a;
-}
+	size_t own = p->packing.files[p->groups[group].leader].xml_bytes;
 
-static size_t group_len(const struct packer *p, int group)
-{
-	return p->packing.files[p->groups[group].leader].xml_bytes;
+	return own > len ? own - len : len - own;
 }
 
 /* A base of its own, unless all its patches together take fewer bytes. */
@@ -172,14 +169,14 @@ static int group_decide(struct packer *p, int group, const int *decided, size_t 
 		p->groups[group].alone = alone.bytes.len;
 		buf_free(&alone.bytes);
 		/* The bases of the most similar length among those decided so far. */
-		size_t found = 0, len = group_len(p, group);
+		size_t found = 0, len = p->packing.files[p->groups[group].leader].xml_bytes;
 
 		for (size_t i = 0; i < n; i++) {
-			size_t at = found < NEAREST ? found : NEAREST, d = distance(group_len(p, decided[i]), len);
+			size_t at = found < NEAREST ? found : NEAREST, d = distance(p, decided[i], len);
 
 			if (p->groups[decided[i]].against >= 0)
 				continue;
-			while (at > 0 && distance(group_len(p, near[at - 1]), len) > d) {
+			while (at > 0 && distance(p, near[at - 1], len) > d) {
 				if (at < NEAREST)
 					near[at] = near[at - 1];
 				at--;
@@ -250,43 +247,31 @@ static int as_pack(const struct cached_base *base, const struct buf *xml, struct
 	return 0;
 }
 
-static int xml_pack(const struct packer *p, const struct cached_base *base, size_t file, const struct buf *xml,
-		    struct err *e)
-{
-	struct packed *f = &p->packing.files[file];
-	const struct pack_group *g = &p->groups[f->group];
-	char sha256[HASH_HEX];
-	int rc;
-
-	hash_hex(xml->data, xml->len, sha256);
-	if (strcmp(sha256, f->sha256))
-		return err_set(e, "the file changed while it was being packed");
-	if (g->against >= 0)
-		rc = as_pack(base, xml, f, e);
-	else
-		rc = g->leader == (int)file ? as_pack(NULL, xml, f, e) : as_fields(base, xml, f, e);
-	if (!rc && f->kind == PACKED_PATCH && f->bytes > g->alone / 2)
-		rc = as_pack(NULL, xml, f, e);
-	f->base = f->kind == PACKED_BASE ? -1 : p->groups[base->base].leader;
-	return rc;
-}
-
 static int file_pack(struct packer *p, size_t file, struct err *e)
 {
 	struct packed *f = &p->packing.files[file];
 	const struct pack_group *g = &p->groups[f->group];
 	const struct cached_base *base;
+	char sha256[HASH_HEX];
 	struct buf xml;
 	int rc;
 
 	if (read_xml(f->file, &xml, e))
 		return -1;
 	base = base_cache_acquire(p->leaders, g->against >= 0 ? g->against : f->group);
-	if ((rc = xml_pack(p, base, file, &xml, e)))
-		err_within(e, "%s", f->file);
+	hash_hex(xml.data, xml.len, sha256);
+	if (strcmp(sha256, f->sha256))
+		rc = err_set(e, "the file changed while it was being packed");
+	else if (g->against < 0 && g->leader != (int) file)
+		rc = as_fields(base, &xml, f, e);
+	else
+		rc = as_pack(g->against < 0 ? NULL : base, &xml, f, e);
+	if (!rc && f->kind == PACKED_PATCH && f->bytes > g->alone / 2)
+		rc = as_pack(NULL, &xml, f, e);
+	f->base = f->kind == PACKED_BASE ? -1 : p->groups[base->base].leader;
 	base_cache_release(p->leaders, base);
 	buf_free(&xml);
-	return rc;
+	return rc ? err_within(e, "%s", f->file) : 0;
 }
 
 /* The sizes of the field layouts as they would be stored. */

@@ -4,7 +4,6 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/std.h"
 #include "child.h"
 #include "cmd.h"
 #include "hwview/machine.h"
@@ -56,7 +55,7 @@ int xml_file_strings(const char *file, struct strings *out, struct err *e)
 		return -1;
 	if (!xml_is_of_hwloc1(&xml))
 		rc = xml_strings(&xml, file, out, e);
-	else if ((rc = cmd_child(hwloc1_convert, &xml, &converted, e)))
+	else if ((rc = cmd_child(hwloc1_convert, &xml, CHILD_SECONDS, &converted, e)))
 		err_within(e, "%s", file);
 	else
 		rc = xml_strings(&converted, file, out, e);
@@ -115,8 +114,8 @@ static bool hwloc_expresses(const char *text, size_t precision)
 {
 	struct strings drawn = {0};
 	struct buf xml = {0};
-	bool same = cmd_child(synthetic_to_xml, text, &xml, NULL) == 0 && xml_strings(&xml, "", &drawn, NULL) == 0 &&
-		    !strcmp(text_at(&drawn, precision), text);
+	bool same = cmd_child(synthetic_to_xml, text, CHILD_SECONDS, &xml, NULL) == 0 &&
+		    xml_strings(&xml, "", &drawn, NULL) == 0 && !strcmp(text_at(&drawn, precision), text);
 
 	strings_free(&drawn);
 	buf_free(&xml);

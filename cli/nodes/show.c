@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include "base/hash.h"
-#include "base/std.h"
 #include "cmd.h"
 #include "hwview/draw.h"
 #include "hwxml/tree.h"
@@ -298,31 +297,20 @@ static int load_cores(void *there, const job_info_t *job, struct err *e)
 	return t->cores.len ? 0 : err_set(e, "the job has no cores on %s", t->node);
 }
 
-/* The node and the time of the drawing. */
-static int caption_node(const struct cmd *c, const struct args *a, char line[static LINE], struct err *e)
-{
-	char since[WHEN_MAX];
-	json_t *node;
-
-	if (*a->target.at) {
-		snprintf(line, LINE, "%s as of %s", a->target.node, when_local(a->target.at, since));
-		return 0;
-	}
-	if (!(node = cmd_get_node(c, a->target.node, "", e)))
-		return -1;
-	snprintf(line, LINE, "%s, unchanged since %s", a->target.node,
-		 when_local(cmd_text(node, "topology_since"), since));
-	json_decref(node);
-	return 0;
-}
-
 static int show_drawing(const struct cmd *c, const struct args *a, const struct buf *xml, struct err *e)
 {
 	struct cores_there job = { .node = a->target.node };
 	struct buf drawing = {0}, coloured = {0};
-	char of[LINE];
-	int rc = caption_node(c, a, of, e);
+	char of[LINE], when[WHEN_MAX];
+	json_t *node = *a->target.at ? NULL : cmd_get_node(c, a->target.node, "", e);
+	int rc = node || *a->target.at ? 0 : -1;
 
+	if (*a->target.at)
+		snprintf(of, LINE, "%s as of %s", a->target.node, when_local(a->target.at, when));
+	else
+		snprintf(of, LINE, "%s, unchanged since %s", a->target.node,
+			 when_local(cmd_text(node, "topology_since"), when));
+	json_decref(node);
 	if (rc == 0 && a->job && !a->cores)
 		rc = cores_job(a->job, load_cores, &job, e);
 

@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/std.h"
 #include "client/http.h"
 #include "cmd.h"
 #include "nodes.h"

@@ -9,7 +9,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/number.h"
-#include "base/std.h"
 #include "bind/gpu.h"
 #include "bind/memory.h"
 #include "bind/nic.h"

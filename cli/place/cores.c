@@ -13,9 +13,7 @@
 
 #include "cores.h"
 
-#include <errno.h>
 #include <slurm/slurm_errno.h>
-#include <stdlib.h>
 
 #include "base/buf.h"
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "client/claim.h"
 #include "cmd.h"
@@ -106,14 +102,6 @@ static int fabric_print(const struct fabric *f, struct err *e)
 
 #define FABRIC_FORMATS "slurm, slurm-yaml, paper, scotch, dot or json"
 
-/* A fabric and the options of the output. */
-struct fabric_wish {
-	const struct fabric *fabric;
-	const struct fabric_hosts *chosen;	/* NULL: neither --nodes nor --job */
-	const char *format;		/* of an export */
-	unsigned plane;
-};
-
 enum format { SLURM, SLURM_YAML, PAPER, SCOTCH, DOT, JSON, NONE };
 
 static enum format format_find(const char *name)
@@ -141,25 +129,27 @@ static int write_json(const struct fabric *f, struct buf *out, struct err *e)
 	return text ? 0 : err_set(e, "out of memory");
 }
 
-static int fabric_export(const struct fabric_wish *w, struct buf *out, struct err *e)
+/* chosen: NULL for all hosts. */
+static int fabric_export(const struct fabric *f, const struct fabric_hosts *chosen, const char *name, unsigned number,
+			 struct buf *out, struct err *e)
 {
-	const struct hierarchy *plane = w->plane < w->fabric->nplanes ? w->fabric->planes[w->plane].levels : NULL;
-	enum format format = format_find(w->format);
+	const struct hierarchy *plane = number < f->nplanes ? f->planes[number].levels : NULL;
+	enum format format = format_find(name);
 	int rc = 0;
 
 	if ((format == PAPER || format == SCOTCH) && !plane)
-		rc = err_set(e, "plane %u: no such plane with hosts", w->plane);
+		rc = err_set(e, "plane %u: no such plane with hosts", number);
 	else if (format == PAPER)
 		rc = hierarchy_write(plane, out, e);
 	else if (format == SCOTCH)
 		rc = fabric_write_scotch(plane, out, e);
 	else if (format == DOT)
-		rc = fabric_write_dot(w->fabric, w->chosen, out, e);
+		rc = fabric_write_dot(f, chosen, out, e);
 	else if (format == JSON)
-		rc = write_json(w->fabric, out, e);
+		rc = write_json(f, out, e);
 	else
-		rc = (format == SLURM ? fabric_write_slurm : fabric_write_slurm_yaml)(w->fabric, w->chosen, out, e);
-	return rc ? err_within(e, "%s", w->format) : 0;
+		rc = (format == SLURM ? fabric_write_slurm : fabric_write_slurm_yaml)(f, chosen, out, e);
+	return rc ? err_within(e, "%s", name) : 0;
 }
 
 /* --- of the registry --- */
@@ -167,21 +157,7 @@ static int fabric_export(const struct fabric_wish *w, struct buf *out, struct er
 #define PATH "/v1/fabric"
 #define CLAIM "fabric"	/* the subject of the signature instead of a node: registry/http/handlers.h */
 
-static struct fabric *fabric_fetch(const struct cmd *c, const char *when, struct err *e)
-{
-	struct buf path = {0};
-	struct fabric *f;
-	json_t *j;
-
-	buf_puts(&path, PATH);
-	cmd_query(&path, "at", *when ? when : NULL);
-	j = cmd_get_json(c, &path, e);
-	f = j ? fabric_of_json(j, "the registry's fabric", e) : NULL;
-	json_decref(j);
-	return f;
-}
-
-static void print_import(const json_t *answer)
+static int print_import(const json_t *answer)
 {
 	static const char *const counts[][2] = {
 		{ "planes", "plane" }, { "switches", "switch" }, { "hosts", "host" }, { "links", "link" },
@@ -195,28 +171,7 @@ static void print_import(const json_t *answer)
 		printf("%s %" JSON_INTEGER_FORMAT " %s", i ? "," : ":", n, counts[i][n == 1]);
 	}
 	putchar('\n');
-}
-
-static int fabric_send(const struct cmd *c, const struct fabric *f, struct err *e)
-{
-	json_t *j = fabric_json_parts(f), *answer = NULL;
-	char *document = j ? json_dumps(j, JSON_COMPACT) : NULL;
-	struct buf path = {0};
-	int rc = 0;
-
-	buf_puts(&path, PATH);
-	if (!document)
-		err_set(e, "out of memory");
-	else if ((answer = cmd_put(c, &path, CLAIM_FABRIC, CLAIM, document, strlen(document), e)) && c->json)
-		rc = cmd_print_json(answer, e);
-	else if (answer)
-		print_import(answer);
-	if (!answer)
-		rc = -1;
-	json_decref(answer);
-	free(document);
-	json_decref(j);
-	return rc;
+	return 0;
 }
 
 static int print_history(const json_t *history, struct err *e)
@@ -238,20 +193,6 @@ static int print_history(const json_t *history, struct err *e)
 	return table_finish(t, e);
 }
 
-static int fabric_history(const struct cmd *c, unsigned limit, struct err *e)
-{
-	struct buf path = {0};
-	json_t *answer;
-
-	buf_puts(&path, PATH "/history");
-	cmd_query_number(&path, "limit", limit);
-	if (!(answer = cmd_get_list(c, &path, "history", e)))
-		return -1;
-	if (!limit)
-		cmd_warn_truncated(answer, "use --limit to get more");
-	return cmd_print_list(c, answer, "history", print_history, e);
-}
-
 /* --- the command --- */
 
 struct args {
@@ -264,9 +205,160 @@ struct args {
 	unsigned job, plane, limit;
 };
 
-static int run_write(struct cmd *c, const struct args *a, struct err *e);
-static int run_import(struct cmd *c, const struct args *a, struct err *e);
-static int run_history(struct cmd *c, const struct args *a, struct err *e);
+/* hwloc's "506b:4b03:003c:eee8"; of a GID the last four groups are the GUID of the port. 0: none. */
+static uint64_t guid_of(const char *text)
+{
+	uint64_t guid = 0;
+
+	for (; *text; text++) {
+		if (*text == ':')
+			continue;
+		if (!isxdigit((unsigned char) *text))
+			return 0;
+		guid = guid << 4 |
+			(isdigit((unsigned char) *text) ? *text - '0' : tolower((unsigned char) *text) - 'a' + 10);
+	}
+	return guid;
+}
+
+/*
+ * Map GUIDs to nodes from an exported XML file: the node's HostName and the GUIDs of its adapters and their ports
+ * ("NodeGUID", "Port1GID0"). 0 or -1.
+ */
+static int names_learn(struct fabric_names *names, const char *path, struct err *e)
+{
+	struct tree *t = tree_of_file(path, e);
+	const char *host;
+	int rc;
+
+	if (!t)
+		return -1;
+	host = tree_info(&t->objects[0], "HostName");
+	rc = host ? 0 : err_set(e, "%s: the XML has no HostName, so its node is not known", path);
+	for (size_t i = 0; i < t->n && rc == 0; i++)
+		for (size_t k = 0; k < t->objects[i].ninfos && rc == 0; k++) {
+			const struct tree_pair *info = &t->objects[i].infos[k];
+			bool gid = !strncmp(info->name, "Port", 4) &&
+				!strcmp(info->name + 4 + strspn(info->name + 4, "0123456789"), "GID0");
+			uint64_t guid = gid || !strcmp(info->name, "NodeGUID") ? guid_of(info->value) : 0;
+
+			if (guid && (rc = fabric_names_add(names, guid, host, e)))
+				err_within(e, "%s", path);
+		}
+	tree_free(t);
+	return rc;
+}
+
+static struct fabric *read_files(const struct args *a, struct err *e)
+{
+	struct fabric_names *names = fabric_names_new();
+	struct fabric *f = NULL;
+	const char *const *exports = (const char *const *) a->exports.data;
+	int rc = names && !a->exports.failed ? 0 : err_set(e, "out of memory");
+
+	for (size_t i = 0; i < a->exports.len / sizeof(*exports) && rc == 0; i++)
+		rc = names_learn(names, exports[i], e);
+	if (rc == 0)
+		f = fabric_read(a->files, a->nfiles, names, e);
+	fabric_names_free(names);
+	return f;
+}
+
+/* Files, or "@WHEN" (the registry's at that time), or none (the registry's now). */
+static struct fabric *fabric_load(const struct cmd *c, const struct args *a, struct err *e)
+{
+	char when[WHEN_MAX] = "";
+	struct buf path = {0};
+	struct fabric *f;
+	json_t *j;
+
+	if (a->nfiles > 1 || (a->nfiles && *a->files[0] != '@'))
+		return read_files(a, e);
+	if (a->nfiles && when_parse(a->files[0] + 1, when, e))
+		return NULL;
+	buf_puts(&path, PATH);
+	cmd_query(&path, "at", *when ? when : NULL);
+	j = cmd_get_json(c, &path, e);
+	f = j ? fabric_of_json(j, "the registry's fabric", e) : NULL;
+	json_decref(j);
+	return f;
+}
+
+static bool hosts_has(const char *host, void *user)
+{
+	return hostset_has(user, host);
+}
+
+static int read_hosts(void *hosts, const job_info_t *job, struct err *e)
+{
+	struct hostset **h = hosts;
+
+	if (!job->nodes || !*job->nodes)
+		return err_set(e, "the job has no nodes");
+	return (*h = hostset_parse(job->nodes, e)) ? 0 : -1;
+}
+
+/* Written restricted to the chosen hosts, if there are any. */
+static int run_write(struct cmd *c, const struct args *a, struct err *e)
+{
+	struct hostset *hosts = NULL;
+	struct fabric *f = NULL;
+	struct buf out = {0};
+	int rc = 0;
+
+	if (a->nodes)
+		rc = (hosts = hostset_parse(a->nodes, e)) ? 0 : -1;
+	else if (a->job)
+		rc = cores_job(a->job, read_hosts, &hosts, e);
+	const struct fabric_hosts chosen = { hosts_has, hosts };
+
+	if (rc == 0)
+		rc = (f = fabric_load(c, a, e)) ? 0 : -1;
+	if (rc == 0 && a->format)
+		rc = fabric_export(f, hosts ? &chosen : NULL, a->format, a->plane, &out, e);
+	else if (rc == 0)
+		rc = c->json ? write_json(f, &out, e) : fabric_print(f, e);
+	if (rc == 0 && out.len)
+		rc = cmd_write(a->output, &out, e);
+	buf_free(&out);
+	fabric_free(f);
+	hostset_free(hosts);
+	return rc;
+}
+
+static int run_import(struct cmd *c, const struct args *a, struct err *e)
+{
+	struct fabric *f = read_files(a, e);
+	json_t *j = f ? fabric_json_parts(f) : NULL, *answer = NULL;
+	char *document = j ? json_dumps(j, JSON_COMPACT) : NULL;
+	struct buf path = {0};
+	int rc = -1;
+
+	buf_puts(&path, PATH);
+	if (f && !document)
+		err_set(e, "out of memory");
+	if (document && (answer = cmd_put(c, &path, CLAIM_FABRIC, CLAIM, document, strlen(document), e)))
+		rc = c->json ? cmd_print_json(answer, e) : print_import(answer);
+	json_decref(answer);
+	free(document);
+	json_decref(j);
+	fabric_free(f);
+	return rc;
+}
+
+static int run_history(struct cmd *c, const struct args *a, struct err *e)
+{
+	struct buf path = {0};
+	json_t *answer;
+
+	buf_puts(&path, PATH "/history");
+	cmd_query_number(&path, "limit", a->limit);
+	if (!(answer = cmd_get_list(c, &path, "history", e)))
+		return -1;
+	if (!a->limit)
+		cmd_warn_truncated(answer, "use --limit to get more");
+	return cmd_print_list(c, answer, "history", print_history, e);
+}
 
 #define ANY ((size_t) -1)
 #define VERBS "show, export, import or history"
@@ -337,140 +429,6 @@ static const struct cmd_syntax syntax = {
 	"Slurm's topology.conf or topology.yaml, or a tree or torus in text; without a file, from the registry.",
 	CMD_WORDS(words), NULL, check_together,
 };
-
-/* hwloc's "506b:4b03:003c:eee8"; of a GID the last four groups are the GUID of the port. 0: none. */
-static uint64_t guid_of(const char *text)
-{
-	uint64_t guid = 0;
-
-	for (; *text; text++) {
-		if (*text == ':')
-			continue;
-		if (!isxdigit((unsigned char) *text))
-			return 0;
-		guid = guid << 4 |
-			(isdigit((unsigned char) *text) ? *text - '0' : tolower((unsigned char) *text) - 'a' + 10);
-	}
-	return guid;
-}
-
-/*
- * Map GUIDs to nodes from an exported XML file: the node's HostName and the GUIDs of its adapters and their ports
- * ("NodeGUID", "Port1GID0"). 0 or -1.
- */
-static int names_learn(struct fabric_names *names, const char *path, struct err *e)
-{
-	struct tree *t = tree_of_file(path, e);
-	const char *host;
-	int rc;
-
-	if (!t)
-		return -1;
-	host = tree_info(&t->objects[0], "HostName");
-	rc = host ? 0 : err_set(e, "%s: the XML has no HostName, so its node is not known", path);
-	for (size_t i = 0; i < t->n && rc == 0; i++)
-		for (size_t k = 0; k < t->objects[i].ninfos && rc == 0; k++) {
-			const struct tree_pair *info = &t->objects[i].infos[k];
-			bool gid = !strncmp(info->name, "Port", 4) &&
-				!strcmp(info->name + 4 + strspn(info->name + 4, "0123456789"), "GID0");
-			uint64_t guid = gid || !strcmp(info->name, "NodeGUID") ? guid_of(info->value) : 0;
-
-			if (guid && (rc = fabric_names_add(names, guid, host, e)))
-				err_within(e, "%s", path);
-		}
-	tree_free(t);
-	return rc;
-}
-
-static struct fabric *read_files(const struct args *a, struct err *e)
-{
-	struct fabric_names *names = fabric_names_new();
-	struct fabric *f = NULL;
-	const char *const *exports = (const char *const *) a->exports.data;
-	int rc = names && !a->exports.failed ? 0 : err_set(e, "out of memory");
-
-	for (size_t i = 0; i < a->exports.len / sizeof(*exports) && rc == 0; i++)
-		rc = names_learn(names, exports[i], e);
-	if (rc == 0)
-		f = fabric_read(a->files, a->nfiles, names, e);
-	fabric_names_free(names);
-	return f;
-}
-
-/* Files, or "@WHEN" (the registry's at that time), or none (the registry's now). */
-static struct fabric *fabric_load(const struct cmd *c, const struct args *a, struct err *e)
-{
-	char when[WHEN_MAX] = "";
-
-	if (a->nfiles > 1 || (a->nfiles && *a->files[0] != '@'))
-		return read_files(a, e);
-	if (a->nfiles && when_parse(a->files[0] + 1, when, e))
-		return NULL;
-	return fabric_fetch(c, when, e);
-}
-
-static bool hosts_has(const char *host, void *user)
-{
-	return hostset_has(user, host);
-}
-
-static int read_hosts(void *hosts, const job_info_t *job, struct err *e)
-{
-	struct hostset **h = hosts;
-
-	if (!job->nodes || !*job->nodes)
-		return err_set(e, "the job has no nodes");
-	return (*h = hostset_parse(job->nodes, e)) ? 0 : -1;
-}
-
-/* A writer of a fabric, restricted to the chosen hosts if there are any. */
-static int write_wish(const struct cmd *c, const struct args *a, const struct hostset *hosts, struct err *e)
-{
-	const struct fabric_hosts chosen = { hosts_has, (void *) hosts };
-	struct fabric *f = fabric_load(c, a, e);
-	const struct fabric_wish w = { f, hosts ? &chosen : NULL, a->format, a->plane };
-	struct buf out = {0};
-	int rc = -1;
-
-	if (f && a->format)
-		rc = fabric_export(&w, &out, e);
-	else if (f)
-		rc = c->json ? write_json(f, &out, e) : fabric_print(f, e);
-	if (rc == 0 && out.len)
-		rc = cmd_write(a->output, &out, e);
-	buf_free(&out);
-	fabric_free(f);
-	return rc;
-}
-
-static int run_write(struct cmd *c, const struct args *a, struct err *e)
-{
-	struct hostset *hosts = NULL;
-	int rc = 0;
-
-	if (a->nodes)
-		rc = (hosts = hostset_parse(a->nodes, e)) ? 0 : -1;
-	else if (a->job)
-		rc = cores_job(a->job, read_hosts, &hosts, e);
-	if (rc == 0)
-		rc = write_wish(c, a, hosts, e);
-	hostset_free(hosts);
-	return rc;
-}
-
-static int run_import(struct cmd *c, const struct args *a, struct err *e)
-{
-	struct fabric *f = read_files(a, e);
-	int rc = f ? fabric_send(c, f, e) : -1;
-
-	fabric_free(f);
-	return rc;
-}
-
-static int run_history(struct cmd *c, const struct args *a, struct err *e)
-{
-	return fabric_history(c, a->limit, e);
-}
 
 int cmd_fabric(struct cmd *c, int argc, char **argv, struct err *e)
 {

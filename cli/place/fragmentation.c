@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdlib.h>
-#include <string.h>
 
 #include "../table.h"
 #include "now.h"
@@ -56,22 +54,13 @@ static bool gpu_in_use(const char *used, int number)
 	return false;
 }
 
-static unsigned free_in(const struct now_node *node, unsigned first, unsigned cores)
-{
-	unsigned n = 0;
-
-	for (unsigned c = first; c < first + cores; c++)
-		n += core_set_has(node->free, c);
-	return n;
-}
-
 static void node_count(const struct now_node *node, struct counts counts[KINDS])
 {
 	const struct shape *s = node->shape;
 
 	for (size_t i = 0; i < s->ndomains; i++) {
 		struct counts *c = &counts[s->domains[i].level];
-		unsigned n = free_in(node, s->domains[i].first, s->domains[i].cores);
+		unsigned n = now_count(node->free, s->domains[i].first, s->domains[i].cores);
 
 		if (s->domains[i].level >= LEVEL_CORE || !s->domains[i].cores)
 			continue;
@@ -85,7 +74,7 @@ static void node_count(const struct now_node *node, struct counts counts[KINDS])
 		return;
 	for (size_t i = 0; i < s->ndevices; i++) {
 		const struct shape_device *d = &s->devices[i];
-		unsigned n = free_in(node, d->first, d->cores);
+		unsigned n = now_count(node->free, d->first, d->cores);
 		bool used = false;
 
 		/* Of a GPU whose number is not known, it is not known whether it is in use. */
@@ -201,7 +190,7 @@ int cmd_fragmentation(struct cmd *c, int argc, char **argv, struct err *e)
 		}
 		nodes++;
 		node_count(node, counts);
-		n = free_in(node, 0, node->shape->cores);
+		n = now_count(node->free, 0, node->shape->cores);
 		if (!a.all && !a.nodes && (!n || n == node->shape->cores))
 			continue;
 		if (!a.all && !a.nodes && json_object_size(drawn) >= PICTURES) {

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <errno.h>
 #include <jansson.h>
-#include <limits.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "cmd.h"
@@ -23,6 +17,8 @@
 #include "target.h"
 
 /* --- rank files --- */
+
+#define FORMAT_MAX 32
 
 /* The outputs of a mapping. */
 struct rankfile_output {
@@ -43,142 +39,94 @@ static struct numbers *numbers_of_tree(struct tree *t, const char *name, struct 
 	return n;
 }
 
-static struct numbers *numbers_of_node(const struct cmd *c, const char *host, struct err *e)
-{
-	struct target node = {0};
-
-	return target_parse(host, &node, e) ? NULL : numbers_of_tree(tree_of_target(c, &node, e), host, e);
-}
-
-/* Hosts without places are skipped; of a host named twice the first file counts. */
-static int hosts_fill(const char *list, const char *file, struct places *p, struct err *e)
-{
-	struct hostset *hosts = hostset_parse(list, e);
-	int rc = hosts ? 0 : -1;
-
-	for (unsigned h = 0; rc == 0 && h < p->nhosts; h++)
-		if (!p->numbers[h] && hostset_has(hosts, p->hosts[h]))
-			rc = (p->numbers[h] = numbers_of_tree(tree_of_file(file, e), file, e)) ? 0 : -1;
-	hostset_free(hosts);
-	return rc;
-}
-
-static int words_fill(char *words, struct places *p, struct err *e)
-{
-	char *save = NULL;
-
-	for (char *item = strtok_r(words, ";", &save); item; item = strtok_r(NULL, ";", &save)) {
-		char *file = strchr(item, '=');
-
-		if (!file)
-			return err_set(e, "'%s': expected HOSTS=FILE", item);
-		*file++ = '\0';
-		if (hosts_fill(item, file, p, e))
-			return -1;
-	}
-	return 0;
-}
-
 /*
  * Fill in places->numbers, the OS CPU numbers of each host: from the topology file that `words` names for it
- * ("HOSTS=FILE[;HOSTS=FILE]..."), otherwise from the registry. 0, or -1 with an error naming the host or file.
+ * ("HOSTS=FILE[;HOSTS=FILE]...", of a host named twice the first; hosts without places are skipped), otherwise from the
+ * registry. 0, or -1 with an error naming the host or file.
  */
 static int numbers_load(const struct cmd *c, const char *words, struct places *p, struct err *e)
 {
 	char *copy = strdup(words ? words : "");
-	int rc = -1;
+	int rc = 0;
 
 	p->numbers = calloc(p->nhosts + 1, sizeof(*p->numbers));
 	if (!copy || !p->numbers)
-		err_set(e, "out of memory");
-	else
-		rc = words_fill(copy, p, e);
+		rc = err_set(e, "out of memory");
+	for (char *rest = copy, *item; rc == 0 && (item = strsep(&rest, ";"));) {
+		char *file = strchr(item, '=');
+		struct hostset *hosts = NULL;
+
+		if (!*item)
+			continue;
+		if (file)
+			*file++ = '\0';
+		if (!file || !(hosts = hostset_parse(item, e)))
+			rc = file ? -1 : err_set(e, "'%s': expected HOSTS=FILE", item);
+		for (unsigned h = 0; rc == 0 && h < p->nhosts; h++)
+			if (!p->numbers[h] && hostset_has(hosts, p->hosts[h]))
+				rc = (p->numbers[h] = numbers_of_tree(tree_of_file(file, e), file, e)) ? 0 : -1;
+		hostset_free(hosts);
+	}
 	free(copy);
-	for (unsigned h = 0; !rc && h < p->nhosts; h++)
-		if (!p->numbers[h] && !(p->numbers[h] = numbers_of_node(c, p->hosts[h], e)))
+	for (unsigned h = 0; !rc && h < p->nhosts; h++) {
+		struct target node = {0};
+
+		if (!p->numbers[h] && target_parse(p->hosts[h], &node, e) == 0)
+			p->numbers[h] = numbers_of_tree(tree_of_target(c, &node, e), p->hosts[h], e);
+		if (!p->numbers[h])
 			rc = err_within(e, "%s: no topology with its OS CPU numbers", p->hosts[h]);
+	}
 	return rc;
 }
 
-typedef int each_fn(void *data, const char *format, struct err *e);
-
-static int formats_each(const char *formats, each_fn *each, void *data, struct err *e)
+/* The next word of a list "openmpi,srun"; false after the last. */
+static bool format_next(const char **at, char one[static FORMAT_MAX])
 {
-	char *copy = strdup(formats), *save = NULL;
-	int rc = copy ? 0 : err_set(e, "out of memory");
+	size_t n;
 
-	for (char *one = copy ? strtok_r(copy, ",", &save) : NULL; one && !rc; one = strtok_r(NULL, ",", &save))
-		rc = each(data, one, e);
-	free(copy);
-	return rc;
-}
-
-static bool formats_are_several(const struct rankfile_output *o)
-{
-	return strchr(o->formats, ',');
-}
-
-static int check_one(void *data, const char *format, struct err *e)
-{
-	(void) data;
-	return rankfile_check(format, e);
+	*at += strspn(*at, ",");
+	n = strcspn(*at, ",");
+	snprintf(one, FORMAT_MAX, "%.*s", (int) n, *at);
+	*at += n;
+	return n;
 }
 
 static int rankfile_output_check(const struct rankfile_output *o, struct err *e)
 {
-	if (formats_each(o->formats, check_one, NULL, e))
-		return -1;
-	if ((formats_are_several(o) || o->env) && !o->file)
+	char format[FORMAT_MAX];
+
+	for (const char *at = o->formats; format_next(&at, format);)
+		if (rankfile_check(format, e))
+			return -1;
+	if ((strchr(o->formats, ',') || o->env) && !o->file)
 		return err_set(e, "%s requires -o FILE", o->env ? "--env" : "more than one format");
 	return 0;
-}
-
-struct outgoing {
-	const struct cmd *c;
-	const struct rankfile_output *o;
-	struct places *places;
-	const struct mapping *mapping;
-	struct buf env;
-};
-
-/* The launcher may have another working directory: its environment gets absolute paths. */
-static int env_add(struct outgoing *out, const char *format, const char *file, struct err *e)
-{
-	char path[PATH_MAX];
-
-	if (!realpath(file, path))
-		return err_set(e, "%s: %s", file, strerror(errno));
-	return rankfile_env(format, out->places, out->mapping, path, &out->env, e);
-}
-
-static int write_one(void *data, const char *format, struct err *e)
-{
-	struct outgoing *out = data;
-	char file[PATH_MAX];
-	struct buf text = {0};
-	int rc;
-
-	snprintf(file, sizeof(file), formats_are_several(out->o) ? "%s.%s" : "%s",
-		 out->o->file ? out->o->file : "", format);
-	if (rankfile_wants_numbers(format) && !out->places->numbers &&
-	    numbers_load(out->c, out->o->topology, out->places, e))
-		return err_within(e, "%s", format);
-	rc = rankfile_write(format, out->places, out->mapping, &text, e);
-	if (!rc)
-		rc = cmd_write(*file ? file : NULL, &text, e);
-	buf_free(&text);
-	return rc || !out->o->env ? rc : env_add(out, format, file, e);
 }
 
 static int rankfile_output_write(const struct cmd *c, const struct rankfile_output *o, struct places *p,
 			  const struct mapping *m, struct err *e)
 {
-	struct outgoing out = { .c = c, .o = o, .places = p, .mapping = m };
-	int rc = formats_each(o->formats, write_one, &out, e);
+	char format[FORMAT_MAX], file[PATH_MAX], path[PATH_MAX];
+	struct buf env = {0};
+	int rc = 0;
 
-	if (!rc && o->env)
-		rc = cmd_write(o->env, &out.env, e);
-	buf_free(&out.env);
+	for (const char *at = o->formats; rc == 0 && format_next(&at, format);) {
+		struct buf text = {0};
+
+		snprintf(file, sizeof(file), strchr(o->formats, ',') ? "%s.%s" : "%s", o->file ? o->file : "", format);
+		if (rankfile_wants_numbers(format) && !p->numbers && numbers_load(c, o->topology, p, e))
+			rc = err_within(e, "%s", format);
+		else if (rankfile_write(format, p, m, &text, e) || cmd_write(*file ? file : NULL, &text, e))
+			rc = -1;
+		/* The launcher may have another working directory: its environment gets absolute paths. */
+		else if (o->env)
+			rc = realpath(file, path) ? rankfile_env(format, p, m, path, &env, e) :
+						    err_set(e, "%s: %s", file, strerror(errno));
+		buf_free(&text);
+	}
+	if (rc == 0 && o->env)
+		rc = cmd_write(o->env, &env, e);
+	buf_free(&env);
 	return rc;
 }
 
@@ -340,57 +288,29 @@ static const struct cmd_syntax syntax = {
 	options, "", "Map the ranks of a job to its cores and write a rank file.", {0}, NULL, check_together,
 };
 
-/* Nodes from Slurm or by name, their shapes from the snapshot. */
-static int load_nodes(const struct cmd *c, const struct args *a, struct place_site *site, struct place_job *job,
-		      struct err *e)
+/* Nodes from Slurm or by name, their shapes from the snapshot; or those of the network. */
+static int load_job(const struct cmd *c, const struct args *a, struct place_site *site, struct place_job *job,
+		    struct err *e)
 {
-	struct snapshot *s = published_snapshot(c, a->snapshot, e);
-	int rc;
+	struct snapshot *s = NULL;
+	struct matrix *m;
+	int rc = 0;
 
-	if (!s)
-		return -1;
-	site->snapshot = s;
-	rc = a->nodes ? job_from_words(a->nodes, site, job, e) : job_load(a->job, site, job, e);
-	snapshot_free(s);
-	return rc;
-}
-
-static int load_distances(const struct args *a, struct place_job *job, struct err *e)
-{
-	struct matrix *m = matrix_read(a->distances, e);
-	int rc;
-
-	if (!m)
+	if (a->job || a->nodes) {
+		if (!(site->snapshot = s = published_snapshot(c, a->snapshot, e)))
+			return -1;
+		rc = a->nodes ? job_from_words(a->nodes, site, job, e) : job_load(a->job, site, job, e);
+		snapshot_free(s);
+	} else if (site->network && job_from_network(site, job, e)) {
+		rc = err_within(e, "%s", a->arch);
+	}
+	if (rc || !a->distances)
+		return rc;
+	if (!(m = matrix_read(a->distances, e)))
 		return -1;
 	rc = job->places ? places_distances(job->places, m, e) : job_from_distances(m, job, e);
 	matrix_free(m);
 	return rc ? err_within(e, "%s", a->distances) : 0;
-}
-
-static int load_job(const struct cmd *c, const struct args *a, struct place_site *site, struct place_job *job,
-		    struct err *e)
-{
-	if (a->job || a->nodes) {
-		if (load_nodes(c, a, site, job, e))
-			return -1;
-	} else if (site->network && job_from_network(site, job, e)) {
-		return err_within(e, "%s", a->arch);
-	}
-	return a->distances ? load_distances(a, job, e) : 0;
-}
-
-/* With the network that the registry published if it has all of the nodes, otherwise without a network. */
-static int load_published(const struct cmd *c, const struct args *a, struct place_site *site, struct place_job *job,
-			  struct err *e)
-{
-	struct err why = {""};
-
-	site->without = &why;
-	if (load_job(c, a, site, job, e))
-		return -1;
-	if (why.text[0])
-		log_warning("%s; mapping without the network", why.text);
-	return 0;
 }
 
 /* As many ranks as the job has tasks; a larger matrix is truncated. */
@@ -478,15 +398,6 @@ static int make_room(const struct place_job *job, const struct args *a, unsigned
 	return places_fill(p, ranks, a->fill, e);
 }
 
-static int write_mapping(const struct cmd *c, const struct args *a, const struct place_job *job,
-			 const struct costs *costs, const struct mapping *m, struct err *e)
-{
-	if (rankfile_output_write(c, &a->output, job->places, m, e))
-		return -1;
-	return a->explain ? explain_mapping(m, job->places, costs, a->explain_json, a->output.file ? stdout : stderr, e)
-			  : 0;
-}
-
 static unsigned hosts_connected(const struct fabric *f)
 {
 	unsigned n = 0;
@@ -525,7 +436,10 @@ static int map_job(const struct cmd *c, const struct args *a, struct place_job *
 
 	if (m && make_room(job, a, m->ranks, e) == 0 && solve(m, job->places, a->effort, a->seed, &mapping, e) == 0) {
 		if (!a->explain || !isnan(mapping.scotch) || mapping_compare(m, job->places, a->seed, &mapping, e) == 0)
-			rc = write_mapping(c, a, job, costs, &mapping, e);
+			rc = rankfile_output_write(c, &a->output, job->places, &mapping, e);
+		if (rc == 0 && a->explain)
+			rc = explain_mapping(&mapping, job->places, costs, a->explain_json,
+					     a->output.file ? stdout : stderr, e);
 		mapping_free(&mapping);
 	}
 	matrix_free(m);
@@ -542,6 +456,7 @@ int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 	struct fabric *fabric = NULL;
 	struct place_job job = {0};
 	struct costs costs = {0};
+	struct err without = {""};
 	int rc = -1;
 
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
@@ -557,7 +472,11 @@ int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 	site.planes = fabric;
 	site.costs = &costs;
 	site.cpus = a.cpus;
-	if ((published ? load_published : load_job)(c, &a, &site, &job, e) == 0) {
+	/* The network that the registry published is used if it has all of the nodes. */
+	site.without = published ? &without : NULL;
+	if (load_job(c, &a, &site, &job, e) == 0) {
+		if (*without.text)
+			log_warning("%s; mapping without the network", without.text);
 		if (a.costs && !strcmp(a.costs, "measured") && costs.without)
 			log_warning("nodes without measured costs, which have default costs: %u of %u", costs.without,
 				    costs.used + costs.without);

@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/log.h"

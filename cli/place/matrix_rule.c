@@ -3,9 +3,6 @@
 #include "matrix_rule.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "map/matrix/draw.h"
 #include "map/matrix/matrix.h"

@@ -2,11 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "now.h"
 
-#include <errno.h>
 #include <pwd.h>
 #include <slurm/slurm_errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cores.h"
 #include "place.h"
@@ -158,7 +155,7 @@ static time_t end_of(const job_info_t *job)
 	return job->time_limit == INFINITE || !job->end_time || job->end_time <= time(NULL) ? NEVER : job->end_time;
 }
 
-static unsigned count_in(const uint64_t *set, unsigned first, unsigned cores)
+unsigned now_count(const uint64_t *set, unsigned first, unsigned cores)
 {
 	unsigned n = 0;
 
@@ -177,12 +174,12 @@ static int holder_compare(const void *a, const void *b)
 /* The jobs that have to end until the domain of d has so many free cores, by their limits, into d. */
 static void domain_wait(const struct now_node *node, unsigned cores, struct now_domain *d)
 {
-	unsigned has = count_in(node->free, d->first, d->cores);
+	unsigned has = now_count(node->free, d->first, d->cores);
 
 	d->at = 0;
 	d->nholders = 0;
 	for (size_t i = 0; i < node->nholders && has < cores; i++) {
-		unsigned more = count_in(node->holders[i].cores, d->first, d->cores);
+		unsigned more = now_count(node->holders[i].cores, d->first, d->cores);
 
 		if (!more)
 			continue;
@@ -212,16 +209,6 @@ static int allow(const char *name, void *allowed)
 	return 0;
 }
 
-static bool has_word(const char *list, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (const char *at = list; at && (at = strstr(at, word)); at += n)
-		if ((at == list || at[-1] == ',') && (!at[n] || at[n] == ','))
-			return true;
-	return false;
-}
-
 int now_first(const struct now *n, const job_info_t *job, enum level level, unsigned cores, struct now_domain *out)
 {
 	struct allowed a = { .now = n, .of = calloc(n->n + 1, 1) };
@@ -235,7 +222,7 @@ int now_first(const struct now *n, const job_info_t *job, enum level level, unsi
 		const partition_info_t *p = &n->partitions->partition_array[i];
 
 		a.bit = 1;
-		if (has_word(job->partition, p->name) && p->nodes && hostlist_expand(p->nodes, allow, &a, NULL))
+		if (cmd_has_word(job->partition, ',', p->name) && p->nodes && hostlist_expand(p->nodes, allow, &a, NULL))
 			goto end;
 	}
 	a.bit = 2;

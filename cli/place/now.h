@@ -4,7 +4,6 @@
 #define TOPIARY_CLI_PLACE_NOW_H
 
 #include <slurm/slurm.h>
-#include <stdbool.h>
 #include <time.h>
 
 #include "base/core_set.h"
@@ -64,6 +63,9 @@ struct now_domain {
  * be known here: the job names features or a reservation.
  */
 int now_first(const struct now *n, const job_info_t *job, enum level level, unsigned cores, struct now_domain *out);
+
+/* Of so many cores from the first on, those in the set. */
+unsigned now_count(const uint64_t *set, unsigned first, unsigned cores);
 
 /* "14:30:00" of today, else "2026-11-28T14:30:00"; "12", "12_3" or "12+1"; the user's name, else number. */
 const char *now_time(time_t at, char text[static 32]);

@@ -4,9 +4,6 @@
 
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -108,31 +105,29 @@ static int words_check(const char *words, struct err *e)
 	return rc;
 }
 
-static int line_add(struct costs *c, char *line, struct err *e)
-{
-	char *hosts = strsep(&line, " \t");
-
-	if (line)
-		line += strspn(line, " \t");
-	if (!line || !*line)
-		return err_set(e, "expected a host list and costs");
-	if (words_check(line, e))
-		return -1;
-	if (strcmp(hosts, "*"))
-		return hostlist_expand(hosts, add_name, &(struct adding){ c, line, e }, e);
-	if (c->others)
-		return err_set(e, "*: given twice");
-	c->others = line;
-	return 0;
-}
-
 static int text_parse(struct costs *c, struct err *e)
 {
 	char *rest = c->text, *line;
+	int rc = 0;
 
 	for (unsigned n = 1; (line = strsep(&rest, "\n")); n++) {
+		char *hosts;
+
 		line += strspn(line, " \t");
-		if (*line && *line != '#' && line_add(c, line, e))
+		if (!*line || *line == '#')
+			continue;
+		hosts = strsep(&line, " \t");
+		if (line)
+			line += strspn(line, " \t");
+		if (!line || !*line)
+			rc = err_set(e, "expected a host list and costs");
+		else if ((rc = words_check(line, e)) == 0 && strcmp(hosts, "*"))
+			rc = hostlist_expand(hosts, add_name, &(struct adding){ c, line, e }, e);
+		else if (rc == 0 && c->others)
+			rc = err_set(e, "*: given twice");
+		else if (rc == 0)
+			c->others = line;
+		if (rc)
 			return err_within(e, "%s:%u", c->source, n);
 	}
 	return 0;
@@ -255,15 +250,6 @@ struct source {
 	const void *what;
 };
 
-static const struct shape *shape_of(const struct filling *f, const char *host, struct err *e)
-{
-	const struct shape *shape = directory_shape(&f->nodes, host);
-
-	if (!shape)
-		err_set(e, "%s: this node is not in the snapshot", host);
-	return shape;
-}
-
 static struct places *places_begin(const struct place_site *s, const struct hierarchy *network, struct err *e)
 {
 	struct places *p = places_new();
@@ -281,14 +267,6 @@ static int is_connected(void *network, const char *host, const char *cores, unsi
 {
 	(void) cores, (void) threads;
 	return hierarchy_find(network, host) ? 0 : err_set(e, "%s: this node is not in the network", host);
-}
-
-/* The site's network, unless it lacks a node and may be left out. */
-static const struct hierarchy *network_for(const struct place_site *s, const struct source *from)
-{
-	void *network = (void *) s->network;
-
-	return network && s->without && from->hosts(from->what, is_connected, network, s->without) ? NULL : network;
 }
 
 static int add_with_costs(const struct filling *f, const char *host, const struct shape *shape, const char *cores,
@@ -309,13 +287,13 @@ static int add_with_costs(const struct filling *f, const char *host, const struc
 static int add_host(void *data, const char *host, const char *cores, unsigned threads, struct err *e)
 {
 	struct filling *f = data;
-	const struct shape *shape = shape_of(f, host, e);
+	const struct shape *shape = directory_shape(&f->nodes, host);
 	const char *costs = f->site->costs ? costs_of(f->site->costs, host) : NULL;
 	char all[32];
 	int rc;
 
 	if (!shape)
-		return -1;
+		return err_set(e, "%s: this node is not in the snapshot", host);
 	f->places->threads = threads;
 	snprintf(all, sizeof(all), "0-%u", shape->cores - 1);
 	rc = add_with_costs(f, host, shape, cores ? cores : all, costs, e);
@@ -326,9 +304,13 @@ static int add_host(void *data, const char *host, const char *cores, unsigned th
 
 static int place_fill(struct filling *f, const struct source *from, struct place_job *out, struct err *e)
 {
+	void *network = (void *) f->site->network;
 	int rc = -1;
 
-	if ((f->places = places_begin(f->site, network_for(f->site, from), e)) &&
+	/* One that lacks a node may be left out. */
+	if (network && f->site->without && from->hosts(from->what, is_connected, network, f->site->without))
+		network = NULL;
+	if ((f->places = places_begin(f->site, network, e)) &&
 	    directory_fill(&f->nodes, f->site->snapshot, e) == 0)
 		rc = from->hosts(from->what, add_host, f, e);
 	directory_free(&f->nodes);
@@ -353,22 +335,18 @@ static int item_host(const char *host, void *data)
 	return i->each(i->data, host, i->cores, 0, i->err);
 }
 
-static int item_hosts(char *item, host_each *each, void *data, struct err *e)
-{
-	char *cores = strchr(item, '=');
-
-	if (cores)
-		*cores++ = '\0';
-	return hostlist_expand(item, item_host, &(struct item){ each, data, cores, e }, e);
-}
-
 static int words_hosts(const void *words, host_each *each, void *data, struct err *e)
 {
 	char *copy = strdup(words), *save = NULL;
 	int rc = copy ? 0 : err_set(e, "out of memory");
 
-	for (char *item = copy ? strtok_r(copy, ";", &save) : NULL; item && rc == 0; item = strtok_r(NULL, ";", &save))
-		rc = item_hosts(item, each, data, e);
+	for (char *item = copy ? strtok_r(copy, ";", &save) : NULL; item && rc == 0; item = strtok_r(NULL, ";", &save)) {
+		char *cores = strchr(item, '=');
+
+		if (cores)
+			*cores++ = '\0';
+		rc = hostlist_expand(item, item_host, &(struct item){ each, data, cores, e }, e);
+	}
 	free(copy);
 	return rc;
 }

@@ -3,9 +3,6 @@
 #ifndef TOPIARY_CLI_PLACE_PLACE_H
 #define TOPIARY_CLI_PLACE_PLACE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/err.h"
 #include "base/string_map.h"
 #include "cmd.h"

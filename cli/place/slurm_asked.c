@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "slurm_asked.h"
 
-#include <stdbool.h>
-#include <string.h>
-#include <stdlib.h>
-
 #include "base/string_map.h"
 #include "shape/hostlist.h"
 

@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "verdict.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-
 static const char *const outcomes[VERDICT_COUNT] = {
 	[VERDICT_PLACED] = "placed by Topiary", [VERDICT_LEFT] = "left to Slurm", [VERDICT_WAITS] = "waits",
 };

@@ -4,7 +4,6 @@
 #define TOPIARY_CLI_PLACE_VERDICT_H
 
 #include <jansson.h>
-#include <stdbool.h>
 
 #include "base/buf.h"
 #include "../table.h"	/* tests have a table.h of their own */

@@ -3,8 +3,6 @@
 #include <glob.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "child.h"
@@ -20,6 +18,7 @@
  * waits for and who has them. `topiary why --pending`: the latter of all jobs in the queue.
  */
 #define ADVICE_SECONDS 20
+#define ACCOUNTING_SECONDS 30
 #define REPORT_MAX (1u << 20)	/* bytes of a job's output that are searched */
 #define OUTPUT_MAX (64u << 20)	/* of a command */
 
@@ -163,19 +162,6 @@ static int record_compare(const void *a, const void *b)
 	if (one->task != other->task)
 		return one->task < other->task ? -1 : 1;
 	return one->id < other->id ? -1 : one->id > other->id;
-}
-
-static const char *state_of(const job_info_t *j)
-{
-	switch (j->job_state & JOB_STATE_BASE) {
-	case JOB_PENDING:
-		return "pending";
-	case JOB_RUNNING:
-		return "running";
-	case JOB_SUSPENDED:
-		return "suspended";
-	}
-	return "ended";
 }
 
 /* --- beside the verdict --- */
@@ -419,31 +405,19 @@ static void join_wait(const struct now *n, const job_info_t *j, const struct ver
 	buf_free(&reason);
 }
 
-static void record_join(const struct cmd *c, struct record *t, const job_info_t *j)
-{
-	if (!strcmp(t->state, "pending")) {
-		struct now now;
-		struct err e;
-		int rc = now_load(c, &now, &e);
-
-		join_wait(rc ? NULL : &now, j, &t->verdict, t->more);
-		now_free(&now);
-		return;
-	}
-	join_slurm(t->more, j);
-	join_report(t->more, j);
-	join_advice(t->more, j);
-}
-
 static int record_of_job(const job_info_t *j, struct records *all, struct err *e)
 {
 	const char *const comments[] = { j->admin_comment, j->system_comment };
+	static const char *const states[] = {
+		[JOB_PENDING] = "pending", [JOB_RUNNING] = "running", [JOB_SUSPENDED] = "suspended",
+	};
 	struct record *t = record_add(all, e);
+	uint32_t base = j->job_state & JOB_STATE_BASE;
 	size_t start, len;
 
 	if (!t)
 		return -1;
-	t->state = state_of(j);
+	t->state = base < sizeof(states) / sizeof(states[0]) ? states[base] : "ended";
 	t->task = j->array_task_id;
 	t->id = j->job_id;
 	now_job_name(j, t->name);
@@ -474,9 +448,22 @@ static int records_of_slurmctld(const struct cmd *c, const struct which *w, stru
 		if (is_selected(&m->job_array[i], w))
 			rc = record_of_job(&m->job_array[i], all, e);
 	/* What takes requests, commands and files of the job: not for a thousand array tasks. */
-	for (uint32_t i = 0; rc == 0 && all->n == 1 && all->list->rc == 0 && i < m->record_count; i++)
-		if (is_selected(&m->job_array[i], w))
-			record_join(c, all->list, &m->job_array[i]);
+	for (uint32_t i = 0; rc == 0 && all->n == 1 && all->list->rc == 0 && i < m->record_count; i++) {
+		const job_info_t *j = &m->job_array[i];
+		struct err unheard;
+		struct now now;
+
+		if (!is_selected(j, w))
+			continue;
+		if ((j->job_state & JOB_STATE_BASE) == JOB_PENDING) {
+			join_wait(now_load(c, &now, &unheard) ? NULL : &now, j, &all->list->verdict, all->list->more);
+			now_free(&now);
+			continue;
+		}
+		join_slurm(all->list->more, j);
+		join_report(all->list->more, j);
+		join_advice(all->list->more, j);
+	}
 	slurm_free_job_info_msg(m);
 	if (all->n)
 		qsort(all->list, all->n, sizeof(*all->list), record_compare);
@@ -517,42 +504,38 @@ static int record_of_line(char *line, struct records *all, struct err *e)
 	return 0;
 }
 
+static bool begins_record(const char *line, unsigned job)
+{
+	char id[16];
+	size_t digits = snprintf(id, sizeof(id), "%u", job);
+
+	return !strncmp(line, id, digits) && line[digits] && strchr("|_+", line[digits]);
+}
+
 /* By sacct(1), whose records are those of any release of slurmdbd. */
 static int records_of_accounting(const struct which *w, struct records *all, struct err *e)
 {
-	char command[200], *line = NULL, job[16];
-	struct buf one = {0}, said = {0};
-	size_t size = 0, digits;
-	FILE *from;
-	int rc = 0;
+	const char *const argv[] = { "sacct", "-nPX", "-j", w->text, "-o", FIELD_NAMES, NULL };
+	const char *said = "";
+	struct buf out = {0};
+	int rc = cmd_program(argv, STDERR_TOO, ACCOUNTING_SECONDS, OUTPUT_MAX, &out, e) < 0 ? err_within(e, "sacct") : 0;
 
-	digits = snprintf(job, sizeof(job), "%u", w->job);
-	snprintf(command, sizeof(command),
-		 "timeout 30 sacct -nPX -j %s -o " FIELD_NAMES " 2>&1", w->text);
-	if (!(from = popen(command, "re")))
-		return err_set(e, "sacct cannot be run: %m");
-	while (rc == 0 && getline(&line, &size, from) >= 0) {
-		bool first = !strncmp(line, job, digits) && strchr("|_+", line[digits]);
-
-		line[strcspn(line, "\n")] = '\0';
-		if (!first && !one.len && !said.len)
-			buf_puts(&said, line);
-		if (first && one.len)
-			rc = record_of_line(one.data, all, e);
-		if (first)
-			buf_free(&one);
-		if (first || one.len)
-			buf_printf(&one, "%s ", line);
+	for (char *line = out.data, *next; rc == 0 && line && *line; line = next) {
+		/* A record goes on in the lines that do not begin with the job. */
+		for (next = strchr(line, '\n'); next && next[1] && !begins_record(next + 1, w->job);
+		     next = strchr(next, '\n'))
+			*next = ' ';
+		if (next)
+			*next++ = '\0';
+		if (begins_record(line, w->job))
+			rc = record_of_line(line, all, e);
+		else
+			said = line;
 	}
-	if (rc == 0 && one.len)
-		rc = one.failed ? err_set(e, "out of memory") : record_of_line(one.data, all, e);
-	pclose(from);
 	if (rc == 0 && !all->n)
 		rc = err_set(e, "slurmctld does not know this job, or no longer, and neither does accounting%s%s",
-			     said.len ? ": " : "", said.len ? said.data : "");
-	free(line);
-	buf_free(&one);
-	buf_free(&said);
+			     *said ? ": " : "", said);
+	buf_free(&out);
 	return rc;
 }
 
@@ -596,28 +579,23 @@ static int print_table(const struct records *all, struct err *e)
 	return table_finish(t, e);
 }
 
-static int print_json(const struct records *all, struct err *e)
-{
-	json_t *jobs = json_array();
-
-	for (const struct record *r = all->list; r < all->list + all->n; r++)
-		json_array_append_new(jobs, json_pack("{s:s, s:s, s:o, s:O, s:s?}", "job", r->name, "state", r->state,
-						      "verdict", r->rc ? json_null() : verdict_json(&r->verdict),
-						      "more", r->more, "error", r->rc ? r->why.text : NULL));
-	return cmd_print_new(json_pack("{s:o}", "jobs", jobs), e);
-}
-
 static int print_records(const struct cmd *c, const struct records *all, bool details, struct err *e)
 {
+	json_t *jobs;
 	size_t with = 0;
 
 	while (with < all->n && all->list[with].rc)
 		with++;
 	if (with == all->n)
 		return err_set(e, "%s", all->list->why.text);
-	if (c->json)
-		return print_json(all, e);
-	return all->n == 1 ? print_one(all->list, details, e) : print_table(all, e);
+	if (!c->json)
+		return all->n == 1 ? print_one(all->list, details, e) : print_table(all, e);
+	jobs = json_array();
+	for (const struct record *r = all->list; r < all->list + all->n; r++)
+		json_array_append_new(jobs, json_pack("{s:s, s:s, s:o, s:O, s:s?}", "job", r->name, "state", r->state,
+						      "verdict", r->rc ? json_null() : verdict_json(&r->verdict),
+						      "more", r->more, "error", r->rc ? r->why.text : NULL));
+	return cmd_print_new(json_pack("{s:o}", "jobs", jobs), e);
 }
 
 /* --- the queue --- */

@@ -252,14 +252,6 @@ static int words_make(const struct mapping_check *a, struct buf *words, struct e
 	return rc || words->failed ? rc ? rc : err_set(e, "out of memory") : 0;
 }
 
-static int place_find(const struct places *p, const char *host, unsigned core)
-{
-	for (unsigned i = 0; i < p->nplaces; i++)
-		if (p->core[p->leaf[p->place[i].leaf]] == core && !strcmp(p->hosts[p->place[i].host], host))
-			return i;
-	return -1;
-}
-
 /* place[rank], or NULL with an error. */
 static unsigned *places_now(const struct mapping_check *a, const struct places *p, unsigned ranks, struct err *e)
 {
@@ -270,14 +262,16 @@ static unsigned *places_now(const struct mapping_check *a, const struct places *
 	for (unsigned i = 0; place && i < a->n; i++)
 		for (unsigned k = 0; place && k < a->nodes[i]->n; k++) {
 			const struct trace_task *t = &a->nodes[i]->list[k];
-			int at = place_find(p, a->nodes[i]->node, hwloc_bitmap_first(t->cores));
+			unsigned at = 0, core = hwloc_bitmap_first(t->cores);
 
-			if (at >= 0) {
-				place[t->rank] = at;
+			while (at < p->nplaces && (p->core[p->leaf[p->place[at].leaf]] != core ||
+						   strcmp(p->hosts[p->place[at].host], a->nodes[i]->node)))
+				at++;
+			place[t->rank] = at;
+			if (at < p->nplaces)
 				continue;
-			}
 			err_set(e, "%s: core %d of rank %u is not in the snapshot's shape of %s", a->step,
-				hwloc_bitmap_first(t->cores), t->rank, a->nodes[i]->node);
+				(int) core, t->rank, a->nodes[i]->node);
 			free(place);
 			place = NULL;
 		}

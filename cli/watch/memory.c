@@ -7,7 +7,6 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/std.h"
 #include "bind/memory.h"
 #include "client/claim.h"
 #include "cmd.h"
@@ -96,13 +95,6 @@ static const char *variable(const struct buf *environ_of, const char *name)
 	return "";
 }
 
-static bool is_of_job(const char *step, const char *job)
-{
-	size_t n = strlen(job);
-
-	return !strncmp(step, job, n) && (!step[n] || step[n] == '.');
-}
-
 static void set_node(struct process *p, const char *name)
 {
 	if (claim_node_valid(name))
@@ -133,6 +125,7 @@ static bool process_read(pid_t pid, const char *job, struct process *out)
 	const char *here = getenv("SLURMD_NODENAME");
 	struct buf b = {0};
 	char path[64], held[JOB_MAX + 1];
+	size_t n = strlen(job);
 	bool is_task;
 
 	snprintf(path, sizeof(path), "/proc/%d/environ", (int) pid);
@@ -142,7 +135,8 @@ static bool process_read(pid_t pid, const char *job, struct process *out)
 	snprintf(out->step, sizeof(out->step), "%.*s.%.*s", JOB_MAX, variable(&b, "SLURM_JOB_ID"), JOB_MAX,
 		 variable(&b, "SLURM_STEP_ID"));
 	set_node(out, variable(&b, "SLURMD_NODENAME"));
-	is_task = is_job(out->step) && is_of_job(out->step, job) && *variable(&b, "SLURM_PROCID") &&
+	is_task = is_job(out->step) && !strncmp(out->step, job, n) && (!out->step[n] || out->step[n] == '.') &&
+		  *variable(&b, "SLURM_PROCID") &&
 		  (!here || !strcmp(here, out->node));
 	buf_free(&b);
 	if (!is_task)
@@ -211,11 +205,6 @@ struct rank_memory {
 	uint64_t local, far;		/* KiB; each process by its own CPUs */
 	uint64_t at_target;
 };
-
-static bool is_among(const struct process *p, const struct process *first)
-{
-	return p->rank == first->rank && !strcmp(p->step, first->step);
-}
 
 /* A process may end meanwhile. */
 static int memory_add(hwloc_topology_t t, const struct process *p, const char *to, struct rank_memory *m, struct err *e)
@@ -331,7 +320,7 @@ static size_t rank_run(const struct cmd *c, hwloc_topology_t t, const struct arg
 	struct rank_memory m = { .first = p, .near = hwloc_bitmap_alloc(), .used = hwloc_bitmap_alloc() };
 	size_t count = 0, done = 0;
 
-	for (; m.near && m.used && count < n && is_among(&p[count], p); count++)
+	for (; m.near && m.used && count < n && p[count].rank == p->rank && !strcmp(p[count].step, p->step); count++)
 		done += !memory_add(t, &p[count], a->to, &m, e);
 	if (!done)
 		*rc = count ? -1 : err_set(e, "out of memory");

@@ -280,14 +280,13 @@ static bool child_go(struct child *c, const struct record_request *r)
 	return !has_failed;
 }
 
-/* As a shell has it. */
-static int child_status(pid_t pid)
+int record_child_status(pid_t pid)
 {
 	int status;
 
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
-			return 1;
+			return EXIT_FAILURE;
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -368,20 +367,6 @@ static int block_signals(void)
 	return signalfd(-1, &asked, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int record_process(const struct record_request *request, struct err *e)
-{
-	struct recorder *r = recorder_new(request, request->pid, e);
-	struct target t = { .pid = request->pid };
-
-	if (!r || recorder_begin(r, e)) {
-		recorder_free(r);
-		return -1;
-	}
-	t.signals = block_signals();
-	record(r, &t);
-	return 0;
-}
-
 static int record_command(const struct record_request *request, int *status, struct err *e)
 {
 	struct target t = { .is_child = true };
@@ -424,13 +409,24 @@ static int record_command(const struct record_request *request, int *status, str
 		}
 	}
 	recorder_free(r);
-	*status = child_status(t.pid);
+	*status = record_child_status(t.pid);
 	return 0;
 }
 
-int record_run(const struct record_request *r, int *status, struct err *e)
+int record_run(const struct record_request *request, int *status, struct err *e)
 {
-	return r->command.n ? record_command(r, status, e) : record_process(r, e);
+	struct target t = { .pid = request->pid };
+	struct recorder *r;
+
+	if (request->command.n)
+		return record_command(request, status, e);
+	if (!(r = recorder_new(request, request->pid, e)) || recorder_begin(r, e)) {
+		recorder_free(r);
+		return -1;
+	}
+	t.signals = block_signals();
+	record(r, &t);
+	return 0;
 }
 
 int cmd_record(struct cmd *c, int argc, char **argv, struct err *e)

@@ -31,5 +31,7 @@ void record_check(const struct record_request *r, struct argp_state *state);
  * 128 and the signal's number if one ended it. 0, or -1 with an error: no process to record.
  */
 int record_run(const struct record_request *r, int *status, struct err *e);
+/* Wait for a child: its exit status as a shell has it. */
+int record_child_status(pid_t pid);
 
 #endif

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/std.h"
 
 #define LINES_MIN 6
 #define COLUMNS_MIN 40
@@ -83,23 +82,16 @@ static int by_value(const void *x, const void *y, void *tree)
 	return left > right ? -1 : 1;
 }
 
-/* With a value of each metric, as far as there is room. */
-static int box_width(const struct trace_tree *t, int width)
-{
-	int wanted = BOX_WIDTH;
-
-	while ((t = t->beside) && wanted + VALUE_WIDTH <= width)
-		wanted += VALUE_WIDTH;
-	return wanted;
-}
-
 /* Boxes of the narrowest level shown are side by side within the same parent. Returns the number of lines. */
 static int boxes_place(struct display *d, int folds, int width)
 {
 	const struct trace_tree *t = &d->player->tree;
 	const struct box *last = NULL;
-	int height = 0, narrow = box_width(t, width);
+	int height = 0, narrow = BOX_WIDTH;
 
+	/* With a value of each metric, as far as there is room. */
+	for (const struct trace_tree *b = t->beside; b && narrow + VALUE_WIDTH <= width; b = b->beside)
+		narrow += VALUE_WIDTH;
 	d->nboxes = 0;
 	for (unsigned i = 0; i < t->nrows; i++) {
 		const struct trace_tree_row *r = &t->rows[d->order[i]];
@@ -152,11 +144,6 @@ static void colours_start(void)
 	}
 }
 
-static attr_t shade(double part)
-{
-	return COLOR_PAIRS > SHADES ? COLOR_PAIR(1 + (int) lround(part * (SHADES - 1))) : A_REVERSE;
-}
-
 /* [name       value     value], with the bar of the first as background. */
 static void box_draw(const struct display *d, const struct box *b, int line)
 {
@@ -184,7 +171,7 @@ static void box_draw(const struct display *d, const struct box *b, int line)
 	buf_printf(&text, "%-*.*s%s", name_room, name_room - 1, name.data ? name.data : "", values.data);
 	mvaddch(line, b->x, '[');
 	if (!text.failed) {
-		attrset(shade(part));
+		attrset(COLOR_PAIRS > SHADES ? COLOR_PAIR(1 + (int) lround(part * (SHADES - 1))) : A_REVERSE);
 		addnstr(text.data, bar);
 		attrset(A_NORMAL);
 		addnstr(text.data + bar, room - bar);

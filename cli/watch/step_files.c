@@ -5,6 +5,7 @@
 #include <dirent.h>
 
 #include "base/array.h"
+#include "child.h"
 
 #define PREFIX "topiary-"
 
@@ -134,19 +135,25 @@ static int by_step(const void *a, const void *b)
  */
 static void job_directory(uint32_t job, char *out, size_t size)
 {
-	char command[192];
-	FILE *from;
+	char id[16];
+	const struct { const char *argv[8], *before; } commands[] = {
+		{ { "scontrol", "show", "job", id, NULL }, "WorkDir=" },
+		{ { "sacct", "-nPX", "-j", id, "-o", "WorkDir", NULL }, "" },
+	};
 
 	*out = '\0';
-	snprintf(command, sizeof(command), "{ timeout 10 scontrol show job %u | sed -n 's/^ *WorkDir=//p'; "
-		 "timeout 10 sacct -nPX -j %u -o WorkDir; } 2>/dev/null", job, job);
-	if (!(from = popen(command, "re")))
-		return;
-	if (fgets(out, size, from))
-		out[strcspn(out, "\n")] = '\0';
-	else
-		*out = '\0';
-	pclose(from);
+	snprintf(id, sizeof(id), "%u", job);
+	for (size_t i = 0; i < 2 && !*out; i++) {
+		struct buf said = {0};
+
+		cmd_program(commands[i].argv, STDERR_DROPPED, 10, 1 << 20, &said, NULL);
+		for (char *rest = said.len ? said.data : NULL, *line; !*out && (line = strsep(&rest, "\n"));) {
+			line += strspn(line, " ");
+			if (!strncmp(line, commands[i].before, strlen(commands[i].before)))
+				snprintf(out, size, "%s", line + strlen(commands[i].before));
+		}
+		buf_free(&said);
+	}
 }
 
 static int job_find(const char *id, struct step_files **list, unsigned *n, struct err *e)

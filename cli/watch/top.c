@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/std.h"
+#include "child.h"
 #include "cmd.h"
 #include "record.h"
 #include "top_job.h"
@@ -35,25 +35,6 @@ struct recording {
 static bool is_trace(const struct record_request *r)
 {
 	return r->command.n && !r->pid && trace_is_file(*r->command.list);
-}
-
-/* Is there a file to run, as execvp(3) looks for it? */
-static bool is_command(const char *name)
-{
-	const char *path = getenv("PATH");
-	char file[PATH_MAX];
-
-	if (strchr(name, '/'))
-		return !access(name, F_OK);
-	if (!path)
-		return true;
-	for (size_t n; *path; path += n + (path[n] == ':')) {
-		n = strcspn(path, ":");
-		snprintf(file, sizeof(file), "%.*s%s%s", (int) n, path, n ? "/" : "", name);
-		if (!access(file, X_OK))
-			return true;
-	}
-	return false;
 }
 
 static void check_together(void *args, struct argp_state *state)
@@ -120,29 +101,21 @@ static int print_json(const struct player *p, struct err *e)
 	return rc;
 }
 
-static int print_tick(const struct player *p, bool json, struct err *e)
-{
-	char when[PLAYER_WHEN];
-
-	if (json)
-		return print_json(p, e);
-	if (trace_tree_print(&p->tree, player_when(p, when), e))
-		return -1;
-	putchar('\n');
-	return fflush(stdout) ? err_set(e, "cannot write to standard output") : 0;
-}
-
 /* The tick shown, all that follow, and those that are appended until the trace is complete. */
 static int print_ticks(struct player *p, bool json, struct err *e)
 {
 	int more = !player_is_empty(p);
+	char when[PLAYER_WHEN];
 
 	for (;;) {
 		bool was_empty;
 
-		for (; more > 0; more = player_step(p, 1, e))
-			if (print_tick(p, json, e))
+		for (; more > 0; more = player_step(p, 1, e)) {
+			if (json ? print_json(p, e) : trace_tree_print(&p->tree, player_when(p, when), e))
 				return -1;
+			if (!json && (putchar('\n') == EOF || fflush(stdout)))
+				return err_set(e, "cannot write to standard output");
+		}
 		if (more < 0 || (p->is_complete && !(p->stays && !player_recorder_has_ended(p->recorder))))
 			return more;
 		usleep(POLL_US);
@@ -202,21 +175,6 @@ static pid_t recorder_start(const struct recording *r, const char *path, int out
 	_exit(status);
 }
 
-/* As a shell has it. A process that was only watched goes on. */
-static int recorder_end(pid_t pid, const struct recording *r)
-{
-	int status;
-
-	if (r->ends_with_us)
-		kill(pid, SIGTERM);
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return EXIT_FAILURE;
-	if (r->is_job && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
-		return EXIT_SUCCESS;
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 /* As soon as the recorder has written its head. NULL: it has ended, and said why there is none. */
 static struct trace *trace_wait(int fd, const char *path, pid_t recorder)
 {
@@ -260,7 +218,12 @@ static int show_recorded(const struct recording *r, const struct player_request 
 	if (t)
 		rc = player_show(t, show, recorder, e);
 	trace_close(t);
-	*status = recorder_end(recorder, r);
+	/* A process that was only watched goes on. */
+	if (r->ends_with_us)
+		kill(recorder, SIGTERM);
+	*status = record_child_status(recorder);
+	if (r->is_job && *status == 128 + SIGTERM)
+		*status = EXIT_SUCCESS;
 	for (off_t at = 0; output >= 0 && (n = pread(output, bytes, sizeof(bytes), at)) > 0; at += n)
 		if (write(STDOUT_FILENO, bytes, n) != n)
 			break;
@@ -334,7 +297,7 @@ static enum subject subject_of(const struct record_request *r)
 
 	if (is_trace(r))
 		return SUBJECT_TRACE;
-	if (!word || is_command(word))
+	if (!word || cmd_is_program(word))
 		return SUBJECT_PROCESS;
 	if (r->command.n == 1 && top_job_is_name(word))
 		return SUBJECT_JOB;

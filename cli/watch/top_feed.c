@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/printable.h"
-#include "base/std.h"
 #include "monitor/ask.h"
 #include "monitor/live.h"
 #include "trace/writer.h"

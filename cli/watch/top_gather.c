@@ -21,7 +21,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/printable.h"
-#include "base/std.h"
 #include "trace/join.h"
 #include "trace/writer.h"
 

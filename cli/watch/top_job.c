@@ -254,16 +254,6 @@ static bool goes_on(void *user)
 	return !j->follows || !has_newer(j, &has_ended);
 }
 
-/* Between two steps of a job. */
-static int newer_wait(const struct top_job *j)
-{
-	bool has_ended = false;
-
-	while (!has_newer(j, &has_ended) && !has_ended)
-		sleep(LOOK_SECONDS);
-	return has_ended ? EXIT_SUCCESS : TOP_JOB_AGAIN;
-}
-
 static int gather(struct top_job *j, int fd, enum top_gather_end *how, struct err *e)
 {
 	const char *config = j->cmd->config ? j->cmd->config : getenv("TOPIARY_CONF");
@@ -322,5 +312,10 @@ int top_job_record(struct top_job *j, int fd, struct err *e)
 	if (how == GATHER_LOST && !has_newer(j, &has_ended) && !has_ended)
 		log_warning("%s: srun ended before the steps did: %s", j->name, e->text);
 	*e = (struct err){""};
-	return j->follows ? newer_wait(j) : EXIT_SUCCESS;
+	if (!j->follows)
+		return EXIT_SUCCESS;
+	/* Between two steps of a job. */
+	for (has_ended = false; !has_newer(j, &has_ended) && !has_ended;)
+		sleep(LOOK_SECONDS);
+	return has_ended ? EXIT_SUCCESS : TOP_JOB_AGAIN;
 }

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/std.h"
 #include "cmd.h"
 #include "table.h"
 #include "trace/export.h"
@@ -25,124 +24,22 @@ struct args {
 	int mode, format;
 };
 
-/* Options that apply to some verbs only. */
-enum { AT = 1, METRIC = 2, SPEED = 4, MODE = 8, FORMAT = 16, LEVEL = 32, PHASE = 64 };
-
-static int run_summary(const struct args *a, struct trace *t, struct err *e);
-static int run_phases(const struct args *a, struct trace *t, struct err *e);
-static int run_show(const struct args *a, struct trace *t, struct err *e);
-static int run_replay(const struct args *a, struct trace *t, struct err *e);
-static int run_html(const struct args *a, struct trace *t, struct err *e);
-static int run_advise(const struct args *a, struct trace *t, struct err *e);
-static int run_export(const struct args *a, struct trace *t, struct err *e);
-
-static const struct trace_verb {
-	const char *name;
-	int (*run)(const struct args *a, struct trace *t, struct err *e);
-	unsigned takes;
-	bool has_times;			/* of the trace: ticks of a phase keep theirs */
-} verbs[] = {
-	{ "summary", run_summary, MODE | LEVEL | PHASE, false },
-	{ "phases", run_phases, 0, true },
-	{ "show", run_show, AT | METRIC | MODE | LEVEL | PHASE, true },
-	{ "replay", run_replay, METRIC | SPEED | MODE | LEVEL, true },
-	{ "html", run_html, METRIC | LEVEL | PHASE, true },
-	{ "advise", run_advise, PHASE, false },
-	{ "export", run_export, MODE | FORMAT | LEVEL | PHASE, true },
-};
-
-static const struct {
-	unsigned option;
-	const char *error;
-} misplaced[] = {
-	{ AT, "--at applies to show only" },
-	{ METRIC, "--metric applies to show, replay and html only" },
-	{ SPEED, "--speed applies to replay only" },
-	{ MODE, "--accumulate and --per-tick apply to summary, show, replay and export only" },
-	{ LEVEL, "--level and --formulas do not apply to advise and phases" },
-	{ PHASE, "--phase does not apply to replay and phases" },
-	{ FORMAT, "--csv and --paje apply to export only" },
-};
-
-static void set_at(void *args, const char *text, struct argp_state *state)
-{
-	struct args *a = args;
-	char *end;
-
-	a->at = strtod(text, &end);
-	if (end == text || *end || !(a->at >= 0))
-		argp_error(state, "--at=%s: expected seconds since the trace's start", text);
-}
-
-static void set_speed(void *args, const char *text, struct argp_state *state)
-{
-	struct args *a = args;
-	char *end;
-
-	a->speed = strtod(text, &end);
-	if (end == text || *end || !(a->speed > 0) || isinf(a->speed))
-		argp_error(state, "--speed=%s: expected seconds of the trace a second", text);
-}
-
-static void check_together(void *args, struct argp_state *state)
-{
-	struct args *a = args;
-	unsigned given = (isnan(a->at) ? 0 : AT) | (a->metric ? METRIC : 0) | (a->speed > 0 ? SPEED : 0) |
-			 (a->mode == TRACE_RATE ? 0 : MODE) | (a->format ? FORMAT : 0) |
-			 (a->level || a->formulas ? LEVEL : 0) | (a->phase ? PHASE : 0);
-
-	for (size_t i = 0; a->words.n && i < sizeof(verbs) / sizeof(verbs[0]); i++)
-		if (!strcmp(a->words.list[0], verbs[i].name))
-			a->verb = &verbs[i];
-	if (!a->words.n)
-		argp_error(state, "expected " VERBS ", and a FILE");
-	else if (!a->verb)
-		argp_error(state, "%s: expected " VERBS "%s", a->words.list[0],
-			   trace_is_file(a->words.list[0]) ? " before a trace" : ", and a FILE");
-	else if (a->words.n < 2)
-		argp_error(state, "%s: expected a FILE", a->verb->name);
-	else if (a->words.n > 2 && a->verb->run != run_advise)
-		argp_error(state, "%s: expected one FILE; advise takes several of one node", a->words.list[2]);
-	for (size_t i = 0; a->verb && i < sizeof(misplaced) / sizeof(misplaced[0]); i++)
-		if (given & ~a->verb->takes & misplaced[i].option)
-			argp_error(state, "%s", misplaced[i].error);
-	if (a->phase && a->words.n > 2)
-		argp_error(state, "--phase applies to one FILE");
-}
-
-static const struct cmd_option options[] = {
-	{ "level", 'l', "TYPE", CMD_TEXT(level),
-	  "Sum events at this level of the tree: Machine, Package, NUMANode, L3Cache, Core, PU ... (default: Machine "
-	  "for summary, L3Cache for show, PU for replay and html, the level where they are counted for export)" },
-	{ "formulas", 'f', "FILE", CMD_TEXT(formulas),
-	  "Metrics to compute too, each 'NAME {LEVEL, FORMULA}', instead of those that the trace has" },
-	{ "metric", 'm', "NAME[,NAME...]", CMD_TEXT(metric),
-	  "show, replay, html: this event or formula, and the values of up to 3 others beside (default: the first "
-	  "event; html: all)" },
-	{ "phase", 'p', "NAME", CMD_TEXT(phase),
-	  "Only the ticks at which at least half of the program's processes were in this phase, topiary_phase(3)" },
-	{ "at", 0, "SECONDS", CMD_SET(set_at), "show: the values at this time since the start (default: the average)" },
-	{ "speed", 0, "N", CMD_SET(set_speed), "replay: seconds of the trace a second (default: 1)" },
-	{ "accumulate", 'a', NULL, CMD_CONSTANT(mode, TRACE_ACCUMULATED),
-	  "summary, show, replay, export: counters since the trace's start (default: per second)" },
-	{ "per-tick", 0, NULL, CMD_CONSTANT(mode, TRACE_PER_TICK),
-	  "summary, show, replay, export: counters since the tick before (default: per second)" },
-	{ "csv", 0, NULL, CMD_CONSTANT(format, TRACE_CSV), "export: a line per tick, metric and object (default)" },
-	{ "paje", 0, NULL, CMD_CONSTANT(format, TRACE_PAJE), "export: Paje's trace format" },
-	{0},
-};
-
-static const struct cmd_syntax syntax = {
-	options, "summary FILE\nphases FILE\nshow FILE\nreplay FILE\nhtml FILE\nadvise FILE...\nexport FILE",
-	"Summarize a trace of a node's hardware events, show or replay it on the hardware tree, find what in the "
-	"placement cost time, or write it to standard output as a page of HTML, as CSV, JSON or in Paje's format.",
-	CMD_WORDS(words), NULL, check_together,
-};
-
 /* --- inputs --- */
 
-static void warn_incomplete(const char *path, const struct trace *t, const struct trace_view *v)
+/* All events, each at `level` or its own, and the formulas. NULL on error. */
+static struct trace_view *view_make(const struct args *a, const struct trace *t, const char *level, struct err *e)
 {
+	struct trace_view *v = trace_view_new(&t->head, a->mode);
+	const char *path = a->words.list[1];
+	struct formula_list l;
+
+	if (!v || trace_view_add_events(v, a->level ? a->level : level, e) ||
+	    trace_tree_formulas(a->formulas, &t->head, &l, e) || trace_view_add_list(v, &l, e)) {
+		if (!v)
+			err_set(e, "out of memory");
+		trace_view_free(v);
+		return NULL;
+	}
 	if (t->open_end)
 		log_warning("%s: has no index: it is still being written, or was cut short; read %llu complete ticks",
 			    path, (unsigned long long) t->ticks);
@@ -150,24 +47,6 @@ static void warn_incomplete(const char *path, const struct trace *t, const struc
 		if (*m->missing)
 			log_warning("%s: %s is absent: %s is not counted at or below level %s", path, m->formula.name,
 				    m->missing, v->head->levels[m->level].type);
-}
-
-/* All events, each at `level` or its own, and the formulas. NULL on error. */
-static struct trace_view *view_make(const struct args *a, const struct trace *t, const char *level, struct err *e)
-{
-	struct trace_view *v = trace_view_new(&t->head, a->mode);
-	struct formula_list l;
-
-	if (!v)
-		err_set(e, "out of memory");
-	else if (trace_view_add_events(v, a->level ? a->level : level, e) ||
-		 trace_tree_formulas(a->formulas, &t->head, &l, e) ||
-		 trace_view_add_list(v, &l, e)) {
-		trace_view_free(v);
-		v = NULL;
-	}
-	if (v)
-		warn_incomplete(a->words.list[1], t, v);
 	return v;
 }
 
@@ -267,23 +146,6 @@ static int run_phases(const struct args *a, struct trace *t, struct err *e)
 
 /* --- summary --- */
 
-static void object_row(struct table *table, const struct trace_view *v, unsigned metric, unsigned object)
-{
-	const struct trace_metric *m = &v->metrics[metric];
-	const struct trace_level *l = &v->head->levels[m->level];
-	/* The events come first (view_make), then the formulas. */
-	struct trace_unit unit = trace_unit_of(metric < v->head->nevents ? &v->head->events[metric] : NULL, v->mode);
-	struct trace_statistics s = trace_unit_statistics(&unit, v, metric, object);
-	char total[TRACE_TOTAL];
-
-	table_cell(table, "%s|%s|%u", m->formula.name, l->type, l->objects[object].index);
-	trace_tree_cell(table, s.min);
-	trace_tree_cell(table, s.average);
-	trace_tree_cell(table, s.max);
-	table_cell(table, "%s|%s|%llu", unit.text, s.has_total ? trace_unit_total(&unit, s.total, total) : "-",
-		   (unsigned long long) s.absent);
-}
-
 static int print_json(const struct trace *t, const struct trace_view *v, struct err *e)
 {
 	json_t *rows = json_array();
@@ -307,10 +169,24 @@ static int print_json(const struct trace *t, const struct trace_view *v, struct 
 static int print_table(const struct trace *t, const struct trace_view *v, struct err *e)
 {
 	struct table *table = table_new("METRIC|LEVEL|>OBJECT|>MIN|>AVERAGE|>MAX|UNIT|>TOTAL|>ABSENT");
+	char total[TRACE_TOTAL], least[TRACE_NUMBER], average[TRACE_NUMBER], most[TRACE_NUMBER];
 
-	for (unsigned m = 0; m < v->n; m++)
-		for (unsigned i = 0; i < v->metrics[m].n; i++)
-			object_row(table, v, m, i);
+	for (unsigned n = 0; n < v->n; n++) {
+		const struct trace_metric *m = &v->metrics[n];
+		/* The events come first (view_make), then the formulas. */
+		struct trace_unit unit = trace_unit_of(n < v->head->nevents ? &v->head->events[n] : NULL, v->mode);
+
+		for (unsigned i = 0; i < m->n; i++) {
+			const struct trace_level *l = &v->head->levels[m->level];
+			struct trace_statistics s = trace_unit_statistics(&unit, v, n, i);
+
+			table_cell(table, "%s|%s|%u|%s|%s|%s|%s|%s|%llu", m->formula.name, l->type, l->objects[i].index,
+				   trace_tree_number(s.min, least), trace_tree_number(s.average, average),
+				   trace_tree_number(s.max, most), unit.text,
+				   s.has_total ? trace_unit_total(&unit, s.total, total) : "-",
+				   (unsigned long long) s.absent);
+		}
+	}
 	printf("%s: %u PU%s, %llu tick%s in %.1f s\n\n", *t->head.node ? t->head.node : "node", t->head.pus,
 	       PLURAL(t->head.pus), (unsigned long long) t->ticks, PLURAL(t->ticks), t->end * 1e-9);
 	return table_finish(table, e);
@@ -429,6 +305,117 @@ static int run_export(const struct args *a, struct trace *t, struct err *e)
 	trace_view_free(v);
 	return rc;
 }
+
+/* --- the command --- */
+
+/* Options that apply to some verbs only. */
+enum { AT = 1, METRIC = 2, SPEED = 4, MODE = 8, FORMAT = 16, LEVEL = 32, PHASE = 64 };
+
+static const struct trace_verb {
+	const char *name;
+	int (*run)(const struct args *a, struct trace *t, struct err *e);
+	unsigned takes;
+	bool has_times;			/* of the trace: ticks of a phase keep theirs */
+} verbs[] = {
+	{ "summary", run_summary, MODE | LEVEL | PHASE, false },
+	{ "phases", run_phases, 0, true },
+	{ "show", run_show, AT | METRIC | MODE | LEVEL | PHASE, true },
+	{ "replay", run_replay, METRIC | SPEED | MODE | LEVEL, true },
+	{ "html", run_html, METRIC | LEVEL | PHASE, true },
+	{ "advise", run_advise, PHASE, false },
+	{ "export", run_export, MODE | FORMAT | LEVEL | PHASE, true },
+};
+
+static const struct {
+	unsigned option;
+	const char *error;
+} misplaced[] = {
+	{ AT, "--at applies to show only" },
+	{ METRIC, "--metric applies to show, replay and html only" },
+	{ SPEED, "--speed applies to replay only" },
+	{ MODE, "--accumulate and --per-tick apply to summary, show, replay and export only" },
+	{ LEVEL, "--level and --formulas do not apply to advise and phases" },
+	{ PHASE, "--phase does not apply to replay and phases" },
+	{ FORMAT, "--csv and --paje apply to export only" },
+};
+
+/* -1: not a number. */
+static double number_of(const char *text)
+{
+	char *end;
+	double x = strtod(text, &end);
+
+	return end == text || *end || isnan(x) ? -1 : x;
+}
+
+static void set_at(void *args, const char *text, struct argp_state *state)
+{
+	if ((((struct args *) args)->at = number_of(text)) < 0)
+		argp_error(state, "--at=%s: expected seconds since the trace's start", text);
+}
+
+static void set_speed(void *args, const char *text, struct argp_state *state)
+{
+	double speed = ((struct args *) args)->speed = number_of(text);
+
+	if (speed <= 0 || isinf(speed))
+		argp_error(state, "--speed=%s: expected seconds of the trace a second", text);
+}
+
+static void check_together(void *args, struct argp_state *state)
+{
+	struct args *a = args;
+	unsigned given = (isnan(a->at) ? 0 : AT) | (a->metric ? METRIC : 0) | (a->speed > 0 ? SPEED : 0) |
+			 (a->mode == TRACE_RATE ? 0 : MODE) | (a->format ? FORMAT : 0) |
+			 (a->level || a->formulas ? LEVEL : 0) | (a->phase ? PHASE : 0);
+
+	for (size_t i = 0; a->words.n && i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (!strcmp(a->words.list[0], verbs[i].name))
+			a->verb = &verbs[i];
+	if (!a->words.n)
+		argp_error(state, "expected " VERBS ", and a FILE");
+	else if (!a->verb)
+		argp_error(state, "%s: expected " VERBS "%s", a->words.list[0],
+			   trace_is_file(a->words.list[0]) ? " before a trace" : ", and a FILE");
+	else if (a->words.n < 2)
+		argp_error(state, "%s: expected a FILE", a->verb->name);
+	else if (a->words.n > 2 && a->verb->run != run_advise)
+		argp_error(state, "%s: expected one FILE; advise takes several of one node", a->words.list[2]);
+	for (size_t i = 0; a->verb && i < sizeof(misplaced) / sizeof(misplaced[0]); i++)
+		if (given & ~a->verb->takes & misplaced[i].option)
+			argp_error(state, "%s", misplaced[i].error);
+	if (a->phase && a->words.n > 2)
+		argp_error(state, "--phase applies to one FILE");
+}
+
+static const struct cmd_option options[] = {
+	{ "level", 'l', "TYPE", CMD_TEXT(level),
+	  "Sum events at this level of the tree: Machine, Package, NUMANode, L3Cache, Core, PU ... (default: Machine "
+	  "for summary, L3Cache for show, PU for replay and html, the level where they are counted for export)" },
+	{ "formulas", 'f', "FILE", CMD_TEXT(formulas),
+	  "Metrics to compute too, each 'NAME {LEVEL, FORMULA}', instead of those that the trace has" },
+	{ "metric", 'm', "NAME[,NAME...]", CMD_TEXT(metric),
+	  "show, replay, html: this event or formula, and the values of up to 3 others beside (default: the first "
+	  "event; html: all)" },
+	{ "phase", 'p', "NAME", CMD_TEXT(phase),
+	  "Only the ticks at which at least half of the program's processes were in this phase, topiary_phase(3)" },
+	{ "at", 0, "SECONDS", CMD_SET(set_at), "show: the values at this time since the start (default: the average)" },
+	{ "speed", 0, "N", CMD_SET(set_speed), "replay: seconds of the trace a second (default: 1)" },
+	{ "accumulate", 'a', NULL, CMD_CONSTANT(mode, TRACE_ACCUMULATED),
+	  "summary, show, replay, export: counters since the trace's start (default: per second)" },
+	{ "per-tick", 0, NULL, CMD_CONSTANT(mode, TRACE_PER_TICK),
+	  "summary, show, replay, export: counters since the tick before (default: per second)" },
+	{ "csv", 0, NULL, CMD_CONSTANT(format, TRACE_CSV), "export: a line per tick, metric and object (default)" },
+	{ "paje", 0, NULL, CMD_CONSTANT(format, TRACE_PAJE), "export: Paje's trace format" },
+	{0},
+};
+
+static const struct cmd_syntax syntax = {
+	options, "summary FILE\nphases FILE\nshow FILE\nreplay FILE\nhtml FILE\nadvise FILE...\nexport FILE",
+	"Summarize a trace of a node's hardware events, show or replay it on the hardware tree, find what in the "
+	"placement cost time, or write it to standard output as a page of HTML, as CSV, JSON or in Paje's format.",
+	CMD_WORDS(words), NULL, check_together,
+};
 
 int cmd_trace(struct cmd *c, int argc, char **argv, struct err *e)
 {

@@ -9,7 +9,6 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "base/std.h"
 
 /* --- levels --- */
 
@@ -329,13 +328,6 @@ const char *trace_tree_number(double x, char text[static TRACE_NUMBER])
 	return text;
 }
 
-void trace_tree_cell(struct table *table, double x)
-{
-	char text[TRACE_NUMBER];
-
-	table_cell(table, "%s", trace_tree_number(x, text));
-}
-
 /* --- as a table --- */
 
 #define BAR 24			/* columns of the longest */
@@ -354,17 +346,16 @@ static bool is_utf8(void)
 static void add_row(struct table *table, const struct trace_tree *t, const struct trace_tree_row *r)
 {
 	struct trace_statistics s = trace_unit_statistics(&t->unit, t->view, r->level, r->object);
+	char value[TRACE_NUMBER], least[TRACE_NUMBER], most[TRACE_NUMBER];
 	struct buf name = {0};
 
 	buf_printf(&name, "%*s", 2 * r->depth, "");
 	trace_tree_name(t, r, &name);
-	table_cell(table, "%s", name.data ? name.data : "");
+	table_cell(table, "%s|%s|%s|%s", name.data ? name.data : "", trace_tree_number(trace_tree_value(t, r), value),
+		   trace_tree_number(s.min, least), trace_tree_number(s.max, most));
 	buf_free(&name);
-	trace_tree_cell(table, trace_tree_value(t, r));
-	trace_tree_cell(table, s.min);
-	trace_tree_cell(table, s.max);
 	for (const struct trace_tree *b = t->beside; b; b = b->beside)
-		trace_tree_cell(table, trace_tree_value_of(b, t, r));
+		table_cell(table, "%s", trace_tree_number(trace_tree_value_of(b, t, r), value));
 	/* Green, yellow and red thirds, in characters that are a full and a half column wide. */
 	double part = trace_tree_part(t, r);
 	const char *full = is_utf8() ? "\u2588" : "#", *half = is_utf8() ? "\u258c" : "-";

@@ -79,10 +79,9 @@ double trace_tree_value_of(const struct trace_tree *beside, const struct trace_t
 /* The value as a part of the greatest, from 0 to 1; 0 if it is absent. */
 double trace_tree_part(const struct trace_tree *t, const struct trace_tree_row *r);
 
-/* "12.35M", in at most 9 characters: "-" if it is absent. trace_tree_cell: in a table. */
+/* "12.35M", in at most 9 characters: "-" if it is absent. */
 #define TRACE_NUMBER 16
 const char *trace_tree_number(double x, char text[static TRACE_NUMBER]);
-void trace_tree_cell(struct table *table, double x);
 
 /*
  * Print it on standard output: a row for each object, with the metric of what is below it, its minimum and maximum, and
