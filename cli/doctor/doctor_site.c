@@ -459,8 +459,8 @@ void doctor_name(struct doctor *d)
 
 void doctor_topology(struct doctor *d)
 {
-	static const char remedy[] = "systemctl restart topiary-agent; journalctl -u topiary-agent has the reason if it "
-				     "fails";
+	static const char remedy[] =
+		"systemctl restart topiary-agent; journalctl -u topiary-agent has the reason if it fails";
 	const char *path = d->cmd->settings.topology_file, *version;
 	const unsigned own = hwloc_get_api_version() >> 16;
 	struct timespec up;

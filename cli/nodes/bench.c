@@ -212,7 +212,8 @@ static void quantity_cell(struct table *t, const json_t *row, const char *key)
 	const json_t *j = json_object_get(row, key);
 	bool is_rate = !strncmp(cmd_text(row, "quantity"), HWBENCH_RATE, strlen(HWBENCH_RATE));
 
-	number_cell(t, json_is_number(j) ? json_number_value(j) * (is_rate ? 1e-9 : 1e9) : NAN, is_rate ? "GB/s" : "ns");
+	number_cell(t, json_is_number(j) ? json_number_value(j) * (is_rate ? 1e-9 : 1e9) : NAN,
+		    is_rate ? "GB/s" : "ns");
 }
 
 static int print_node(const struct cmd *c, const char *node, const json_t *list, struct err *e)

@@ -145,8 +145,8 @@ int cmd_nodes(struct cmd *c, int argc, char **argv, struct err *e)
 		rc = hosts_sort(answer, "nodes", e);
 	nodes = json_object_get(answer, "nodes");
 	if (rc == 0)
-		rc = (c->json ? cmd_print_json : a.names ? nodes_print_names : nodes_print_table)(c->json ? answer : nodes,
-												  e);
+		rc = c->json ? cmd_print_json(answer, e) :
+		     a.names ? nodes_print_names(nodes, e) : nodes_print_table(nodes, e);
 	json_decref(answer);
 	return rc;
 }

@@ -222,7 +222,8 @@ int now_first(const struct now *n, const job_info_t *job, enum level level, unsi
 		const partition_info_t *p = &n->partitions->partition_array[i];
 
 		a.bit = 1;
-		if (cmd_has_word(job->partition, ',', p->name) && p->nodes && hostlist_expand(p->nodes, allow, &a, NULL))
+		if (cmd_has_word(job->partition, ',', p->name) && p->nodes &&
+		    hostlist_expand(p->nodes, allow, &a, NULL))
 			goto end;
 	}
 	a.bit = 2;

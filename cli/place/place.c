@@ -337,12 +337,14 @@ static int item_host(const char *host, void *data)
 
 static int words_hosts(const void *words, host_each *each, void *data, struct err *e)
 {
-	char *copy = strdup(words), *save = NULL;
+	char *copy = strdup(words), *rest = copy, *item;
 	int rc = copy ? 0 : err_set(e, "out of memory");
 
-	for (char *item = copy ? strtok_r(copy, ";", &save) : NULL; item && rc == 0; item = strtok_r(NULL, ";", &save)) {
+	while (rc == 0 && (item = strsep(&rest, ";"))) {
 		char *cores = strchr(item, '=');
 
+		if (!*item)
+			continue;
 		if (cores)
 			*cores++ = '\0';
 		rc = hostlist_expand(item, item_host, &(struct item){ each, data, cores, e }, e);

@@ -518,8 +518,9 @@ static int records_of_accounting(const struct which *w, struct records *all, str
 	const char *const argv[] = { "sacct", "-nPX", "-j", w->text, "-o", FIELD_NAMES, NULL };
 	const char *said = "";
 	struct buf out = {0};
-	int rc = cmd_program(argv, STDERR_TOO, ACCOUNTING_SECONDS, OUTPUT_MAX, &out, e) < 0 ? err_within(e, "sacct") : 0;
+	int rc = cmd_program(argv, STDERR_TOO, ACCOUNTING_SECONDS, OUTPUT_MAX, &out, e);
 
+	rc = rc < 0 ? err_within(e, "sacct") : 0;
 	for (char *line = out.data, *next; rc == 0 && line && *line; line = next) {
 		/* A record goes on in the lines that do not begin with the job. */
 		for (next = strchr(line, '\n'); next && next[1] && !begins_record(next + 1, w->job);
