@@ -449,7 +449,7 @@ static bool candidate_weigh(struct candidate_set *s, struct candidate_node *cand
 	const struct shape *shape;
 	struct score_need need;
 	int node = candidate->node;
-	const char *gres = node_record_table_ptr[node]->gres;
+	const gres_node_state_t *gpus = NULL;
 	uint64_t memory = memory_on(s, node, candidate->tasks);
 	unsigned have;
 
@@ -462,8 +462,10 @@ static bool candidate_weigh(struct candidate_set *s, struct candidate_node *cand
 		return false;
 	candidate->need_cores = need.cores;
 	/* Parts of one job may have to be on different nodes: the next one may need what is larger. */
-	candidate->worth = chooser_worth(s->spare_gpus && !s->devices.name && !s->job->het_job_id &&
-						 gres && strstr(gres, "gpu"),
+	if (s->spare_gpus && !s->devices.name && !s->job->het_job_id)
+		gpus = device_state(node, "gpu");
+	/* Where all GPUs are allocated, the cores beside them are worth no more than others. */
+	candidate->worth = chooser_worth(gpus && gpus->gres_cnt_avail > (s->taken ? 0 : gpus->gres_cnt_alloc),
 					 glue_cores(node), node_record_table_ptr[node]->real_memory);
 	candidate->free = need.fit == FIT_SPREAD ? 0 : have;
 	need_limit(s, node, memory, shape, &need);

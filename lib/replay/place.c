@@ -156,8 +156,8 @@ static bool node_score(const struct search *s, unsigned node, uint32_t tasks, un
 		need.limits = s->placer->limits;
 	}
 	*out = (struct candidate_node){ .node = node, .tasks = tasks, .need_cores = need.cores,
-					.worth = chooser_worth(!s->job->gpus && kind->gpus, kind->shape->cores,
-							       kind->memory),
+					.worth = chooser_worth(!s->job->gpus && kind->gpus > s->room->gpus[node],
+							       kind->shape->cores, kind->memory),
 					.free = need.fit == FIT_SPREAD ? 0 : s->room->count[node] };
 	for (;; need.nlimits = 0, out->memory_far = true) {
 		out->cost = fit_cost_of_kind(&s->placer->cache, kind->shape, cluster_room_node(s->room, node), &need,

@@ -31,7 +31,7 @@ struct candidate_node {
 	struct node_fit *fit;		/* for fit_cores; NULL: score it again */
 };
 
-/* Nodes with GPUs that the job did not request are worth more than others, then those with more cores, then memory. */
+/* Nodes with free GPUs that the job does not request are worth more than others; then more cores, then more memory. */
 uint64_t chooser_worth(bool gpus, unsigned cores, uint64_t memory_mb);
 
 /*

@@ -429,9 +429,14 @@ TEST(places_jobs_by_gpus)
 		{ GPUS "nodes cn1 B\nnodes cn2 A", "1 0 0 9 1 2 -", "prefer", "1@0 cn2:0-1; " },
 		{ GPUS "nodes cn1 B\nnodes cn2 A", "1 0 0 9 1 2 -", "block", "1@0 cn1:0-1; " },
 		{ GPUS "nodes cn1 A\nnodes cn2 B", "1 0 0 9 1 2 2\n2 0 0 9 1 2 1\n3 0 0 9 1 2 -", "prefer",
-		  "1@0 cn2:0-1; 3@0 cn1:0-1; 2@9 cn2:0-1; " },
+		  "1@0 cn2:0-1; 3@0 cn2:2-3; 2@9 cn2:0-1; " },
 		{ GPUS "nodes cn1 A\nnodes cn2 B", "1 0 0 9 1 2 1\n2 0 0 9 1 2 1\n3 0 0 9 1 1 3", "stock",
 		  "1@0 cn2:0,4; 2@0 cn2:1,5; " },
+		/* with none of its GPUs free the node is as any other, and in use */
+		{ GPUS "nodes cn1 A\nnodes cn2 B", "1 0 0 9 1 1 2\n2 0 0 9 1 3 -", "prefer",
+		  "1@0 cn2:0; 2@0 cn2:1-3; " },
+		{ GPUS "nodes cn1 A\nnodes cn2 B", "1 0 0 9 1 1 1\n2 0 0 9 1 3 -", "prefer",
+		  "1@0 cn2:0; 2@0 cn1:0-2; " },
 		/* without a GPU in the snapshot they are not counted */
 		{ GPUS "nodes cn1 A", "1 0 0 9 1 2 2\n2 0 0 9 1 2 1", "prefer", "1@0 cn1:0-1; 2@0 cn1:2-3; " },
 	};
