@@ -281,7 +281,9 @@ static uint32_t fewest_gpus(const char *tres)
 
 static bool asks_gpus(const char *tres)
 {
-	return tres && strstr(tres, "gpu");
+	while (tres && (tres = strstr(tres, "gpu")) && (isalnum((unsigned char) tres[3]) || tres[3] == '_'))
+		tres += 3;
+	return tres;
 }
 
 int job_request_read_submitted(const job_desc_msg_t *job, const struct request *site, struct job_request *out,

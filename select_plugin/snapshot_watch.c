@@ -25,7 +25,7 @@ struct snapshot_view {
 	struct snapshot *snapshot;
 	struct directory nodes;
 	bool *reported;			/* by the number of the node's name */
-	struct first_cores {
+	struct first_cores {		/* under watch.mutex: several jobs are submitted at a time */
 		const struct shape *of;
 		struct shape *shape;
 	} *firsts;
@@ -290,15 +290,16 @@ const struct shape *snapshot_view_shape(const struct snapshot_view *v, const cha
 
 const struct shape *snapshot_view_first_cores(struct snapshot_view *v, const struct shape *of, unsigned cores)
 {
-	struct first_cores new = { .of = of };
+	struct shape *found = NULL;
 
-	for (size_t i = 0; i < v->nfirsts; i++)
+	pthread_mutex_lock(&watch.mutex);
+	for (size_t i = 0; !found && i < v->nfirsts; i++)
 		if (v->firsts[i].of == of && v->firsts[i].shape->cores == cores)
-			return v->firsts[i].shape;
-	if (array_reserve(v->firsts, v->nfirsts, 1) || !(new.shape = shape_first_cores(of, cores, NULL)))
-		return NULL;
-	v->firsts[v->nfirsts++] = new;
-	return new.shape;
+			found = v->firsts[i].shape;
+	if (!found && !array_reserve(v->firsts, v->nfirsts, 1) && (found = shape_first_cores(of, cores, NULL)))
+		v->firsts[v->nfirsts++] = (struct first_cores){ of, found };
+	pthread_mutex_unlock(&watch.mutex);
+	return found;
 }
 
 const struct snapshot_shape *snapshot_view_shapes(const struct snapshot_view *v, size_t *n)

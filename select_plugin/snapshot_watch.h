@@ -42,7 +42,7 @@ const struct shape *snapshot_view_shape(const struct snapshot_view *v, const cha
 
 /*
  * A shape of the view with its first cores alone (shape_first_cores), or NULL when memory is short. Borrowed from the
- * view. The caller serialises the calls.
+ * view. Any thread may call it.
  */
 const struct shape *snapshot_view_first_cores(struct snapshot_view *v, const struct shape *of, unsigned cores);
 
