@@ -164,17 +164,17 @@ class Round:
                             check=False)
         return (done.stdout.strip() or None), done.stderr
 
-    def wait(self, site, job):
-        """How a job ended: ended, waits, or late."""
+    def wait(self, site, job, tasks):
+        """How a job ended: ended, waits, or late. Tasks of an array may run one after another."""
         start, reasoned = time.monotonic(), None
-        while time.monotonic() < start + LIMIT:
+        while time.monotonic() < start + LIMIT * tasks:
             time.sleep(0.05)
             if site.seen < start:
                 continue
             if job not in site.jobs:
                 return "ended"
             reasoned = (reasoned or time.monotonic()) if site.pending(job, start) else None
-            if reasoned and time.monotonic() > reasoned + WAIT:
+            if reasoned and time.monotonic() > reasoned + WAIT * tasks:
                 return "waits"
         return "late"
 
@@ -222,7 +222,7 @@ class Round:
         job, refusal = self.submit(site, folder, text, options)
         if not job:
             return "refused", [{"batch": refusal}]
-        end = self.wait(site, job)
+        end = self.wait(site, job, max(1, request.array))
         if end != "ended":
             told = {"batch": str(site.jobs.get(job))}
             if not site.stock:
