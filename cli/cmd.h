@@ -93,9 +93,13 @@ int cmd_print_new(json_t *j, struct err *e);
 /* Append JSON for a script element: no text in it can end that or begin a comment, since '<' is in strings alone. */
 void cmd_add_json(struct buf *out, const json_t *j);
 
-/* Print an answer of cmd_get_list, as JSON or its list as a table, and free it. 0 or -1. */
-int cmd_print_list(const struct cmd *c, json_t *answer, const char *list,
-		   int (*print_table)(const json_t *rows, struct err *e), struct err *e);
+/*
+ * Print the answer of cmd_get_list, as JSON, or its list as a table with these heads (table.h), to which row adds the
+ * cells of each. truncated: what to do about an answer that is, or NULL. 0 or -1.
+ */
+struct table;
+int cmd_print_list(const struct cmd *c, struct buf *path, const char *list, const char *truncated, const char *heads,
+		   void (*row)(struct table *t, const json_t *row), struct err *e);
 
 /* Write bytes to a file, atomically; directly into a device or pipe; to stdout when path is NULL. */
 bool cmd_is_device(const char *path);

@@ -14,6 +14,7 @@
 #include "client/cred.h"
 #include "client/http.h"
 #include "delta/pack.h"
+#include "table.h"
 
 #define TIMEOUT 60	/* seconds */
 
@@ -340,11 +341,26 @@ void cmd_add_json(struct buf *out, const json_t *j)
 	free(text);
 }
 
-int cmd_print_list(const struct cmd *c, json_t *answer, const char *list,
-		   int (*print_table)(const json_t *rows, struct err *e), struct err *e)
+int cmd_print_list(const struct cmd *c, struct buf *path, const char *list, const char *truncated, const char *heads,
+		   void (*row)(struct table *t, const json_t *row), struct err *e)
 {
-	int rc = c->json ? cmd_print_json(answer, e) : print_table(json_object_get(answer, list), e);
+	json_t *answer = cmd_get_list(c, path, list, e), *one;
+	struct table *t;
+	size_t i;
+	int rc;
 
+	if (!answer)
+		return -1;
+	if (truncated)
+		cmd_warn_truncated(answer, truncated);
+	if (c->json) {
+		rc = cmd_print_json(answer, e);
+	} else {
+		t = table_new(heads);
+		json_array_foreach(json_object_get(answer, list), i, one)
+			row(t, one);
+		rc = table_finish(t, e);
+	}
 	json_decref(answer);
 	return rc;
 }
@@ -360,19 +376,17 @@ bool cmd_is_device(const char *path)
 	return !strncmp(path, "/dev/", 5) || (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
 }
 
-static int device_write(const char *path, const struct buf *b, struct err *e)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-
-	if (fd < 0 || file_write(fd, b->data, b->len) || close(fd))
-		return err_set(e, "%s: %s", path, strerror(errno));
-	return 0;
-}
-
 int cmd_write(const char *path, const struct buf *b, struct err *e)
 {
-	if (path)
-		return cmd_is_device(path) ? device_write(path, b, e) : file_replace(path, b->data, b->len, 0644, e);
+	int fd;
+
+	if (path && !cmd_is_device(path))
+		return file_replace(path, b->data, b->len, 0644, e);
+	if (path) {
+		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+		return fd < 0 || file_write(fd, b->data, b->len) || close(fd) ?
+			err_set(e, "%s: %s", path, strerror(errno)) : 0;
+	}
 	if (fwrite(b->data, 1, b->len, stdout) != b->len || fflush(stdout))
 		return err_set(e, "stdout: %s", strerror(errno));
 	return 0;

@@ -30,21 +30,18 @@
 /* Controllers have a key each, or in what slurmctld reports a number: SlurmctldHost[1]. The others replace a former. */
 static void key_set(json_t *keys, const char *key, const char *value)
 {
-	static const char *const hosts[] = { "slurmctldhost", "controlmachine", "backupcontroller" };
+	const char *before = json_string_value(json_object_get(keys, "slurmctldhost"));
 	char low[64], list[1024];
 	size_t n = 0;
 
 	for (; key[n] && key[n] != '[' && n < sizeof(low) - 1; n++)
 		low[n] = tolower((unsigned char) key[n]);
 	low[n] = '\0';
-	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
-		if (!strcmp(low, hosts[i])) {
-			const char *before = json_string_value(json_object_get(keys, hosts[0]));
-
-			snprintf(list, sizeof(list), "%s%s%s", before ? before : "", before ? "," : "", value);
-			json_object_set_new(keys, hosts[0], json_string(list));
-			return;
-		}
+	if (cmd_has_word("slurmctldhost controlmachine backupcontroller", ' ', low)) {
+		snprintf(list, sizeof(list), "%s%s%s", before ? before : "", before ? "," : "", value);
+		json_object_set_new(keys, "slurmctldhost", json_string(list));
+		return;
+	}
 	json_object_set_new(keys, low, json_string(strcmp(value, "(null)") ? value : ""));
 }
 

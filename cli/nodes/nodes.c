@@ -157,30 +157,21 @@ static const struct cmd_syntax shapes_syntax = {
 	.operands = "", .help = "List the shapes of the nodes, and which nodes have each.",
 };
 
-static int shapes_print_table(const json_t *shapes, struct err *e)
+static void shapes_row(struct table *t, const json_t *shape)
 {
-	struct table *t = table_new("SHAPE|>NODES|>CORES|>PUS|~HOSTS|~HIERARCHY");
-	const json_t *shape;
-	size_t i;
-
-	json_array_foreach(shapes, i, shape)
-		table_cell(t, "%s|%lld|%lld|%lld|%s|%s", cmd_text(shape, "shape"), cmd_number(shape, "nodes"),
-			   cmd_number(shape, "cores"), cmd_number(shape, "pus"), cmd_text(shape, "hosts"),
-			   cmd_text(shape, "hierarchy"));
-	return table_finish(t, e);
+	table_cell(t, "%s|%lld|%lld|%lld|%s|%s", cmd_text(shape, "shape"), cmd_number(shape, "nodes"),
+		   cmd_number(shape, "cores"), cmd_number(shape, "pus"), cmd_text(shape, "hosts"),
+		   cmd_text(shape, "hierarchy"));
 }
 
 int cmd_shapes(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct buf path = {0};
-	json_t *answer;
 
 	if (cmd_parse(c, &shapes_syntax, NULL, argc, argv, e))
 		return -1;
 	buf_puts(&path, "/v1/shapes");
-	if (!(answer = cmd_get_list(c, &path, "shapes", e)))
-		return -1;
-	return cmd_print_list(c, answer, "shapes", shapes_print_table, e);
+	return cmd_print_list(c, &path, "shapes", NULL, "SHAPE|>NODES|>CORES|>PUS|~HOSTS|~HIERARCHY", shapes_row, e);
 }
 
 /* --- history --- */
@@ -195,46 +186,36 @@ static const struct cmd_syntax history_syntax = {
 	"a NODE", NULL,
 };
 
-static int history_print_table(const json_t *history, struct err *e)
+static void history_row(struct table *t, const json_t *export)
 {
-	struct table *t = table_new("SINCE|UNTIL|SHAPE|STORED|>BYTES|CHANGE");
+	const json_t *changes = json_object_get(export, "changes"), *change;
+	const char *end = json_string_value(json_object_get(export, "until"));
 	char since[WHEN_MAX], until[WHEN_MAX];
-	const json_t *export, *change;
-	size_t i, k;
+	size_t i;
 
-	json_array_foreach(history, i, export) {
-		const json_t *changes = json_object_get(export, "changes");
-		const char *end = json_string_value(json_object_get(export, "until"));
-
-		table_cell(t, "%s|%s|%s|%s|%" JSON_INTEGER_FORMAT "|%s", when_local(cmd_text(export, "since"), since),
-			   end ? when_local(end, until) : "now", cmd_text(export, "shape"), cmd_text(export, "stored"),
-			   cmd_number(export, "stored_bytes"), cmd_text(json_array_get(changes, 0), "words"));
-		table_severity(t, cmd_text(json_array_get(changes, 0), "severity"));
-		json_array_foreach(changes, k, change) {
-			if (!k)
-				continue;
-			table_cell(t, "|||||%s", cmd_text(change, "words"));
-			table_severity(t, cmd_text(change, "severity"));
-		}
+	table_cell(t, "%s|%s|%s|%s|%" JSON_INTEGER_FORMAT "|%s", when_local(cmd_text(export, "since"), since),
+		   end ? when_local(end, until) : "now", cmd_text(export, "shape"), cmd_text(export, "stored"),
+		   cmd_number(export, "stored_bytes"), cmd_text(json_array_get(changes, 0), "words"));
+	table_severity(t, cmd_text(json_array_get(changes, 0), "severity"));
+	json_array_foreach(changes, i, change) {
+		if (!i)
+			continue;
+		table_cell(t, "|||||%s", cmd_text(change, "words"));
+		table_severity(t, cmd_text(change, "severity"));
 	}
-	return table_finish(t, e);
 }
 
 int cmd_history(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct buf path = {0};
 	struct args a = {0};
-	json_t *answer;
 
 	if (cmd_parse(c, &history_syntax, &a, argc, argv, e))
 		return -1;
 	cmd_node_path(&path, a.node, "/history");
 	cmd_query_number(&path, "limit", a.limit);
-	if (!(answer = cmd_get_list(c, &path, "history", e)))
-		return -1;
-	if (!a.limit)
-		cmd_warn_truncated(answer, "use --limit to get more");
-	return cmd_print_list(c, answer, "history", history_print_table, e);
+	return cmd_print_list(c, &path, "history", a.limit ? NULL : "use --limit to get more",
+			      "SINCE|UNTIL|SHAPE|STORED|>BYTES|CHANGE", history_row, e);
 }
 
 /* --- facts --- */

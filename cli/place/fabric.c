@@ -174,23 +174,14 @@ static int print_import(const json_t *answer)
 	return 0;
 }
 
-static int print_history(const json_t *history, struct err *e)
+static void history_row(struct table *t, const json_t *version)
 {
-	struct table *t = table_new(">VERSION|SINCE|UNTIL|>CAME|>WENT|>BY UID");
-	const json_t *version;
-	char when[WHEN_MAX];
-	size_t i;
+	const char *end = json_string_value(json_object_get(version, "until"));
+	char since[WHEN_MAX], until[WHEN_MAX];
 
-	json_array_foreach(history, i, version) {
-		const char *until = json_string_value(json_object_get(version, "until"));
-
-		table_cell(t, "%" JSON_INTEGER_FORMAT "|%s", cmd_number(version, "version"),
-			   when_local(cmd_text(version, "since"), when));
-		table_cell(t, "%s|%" JSON_INTEGER_FORMAT "|%" JSON_INTEGER_FORMAT "|%" JSON_INTEGER_FORMAT,
-			   until ? when_local(until, when) : "now", cmd_number(version, "came"),
-			   cmd_number(version, "went"), cmd_number(version, "signer"));
-	}
-	return table_finish(t, e);
+	table_cell(t, "%lld|%s|%s|%lld|%lld|%lld", cmd_number(version, "version"),
+		   when_local(cmd_text(version, "since"), since), end ? when_local(end, until) : "now",
+		   cmd_number(version, "came"), cmd_number(version, "went"), cmd_number(version, "signer"));
 }
 
 /* --- the command --- */
@@ -349,15 +340,11 @@ static int run_import(struct cmd *c, const struct args *a, struct err *e)
 static int run_history(struct cmd *c, const struct args *a, struct err *e)
 {
 	struct buf path = {0};
-	json_t *answer;
 
 	buf_puts(&path, PATH "/history");
 	cmd_query_number(&path, "limit", a->limit);
-	if (!(answer = cmd_get_list(c, &path, "history", e)))
-		return -1;
-	if (!a->limit)
-		cmd_warn_truncated(answer, "use --limit to get more");
-	return cmd_print_list(c, answer, "history", print_history, e);
+	return cmd_print_list(c, &path, "history", a->limit ? NULL : "use --limit to get more",
+			      ">VERSION|SINCE|UNTIL|>CAME|>WENT|>BY UID", history_row, e);
 }
 
 #define ANY ((size_t) -1)

@@ -210,21 +210,6 @@ struct mapping_check {
 #define SEED 1
 #define GAIN 0.1		/* of the present cost; runs of one mapping differ by less */
 
-static int check_ranks(const struct mapping_check *a, unsigned ranks, struct err *e)
-{
-	if (!ranks)
-		return err_set(e, "%s: no ranks in its files NODE.tasks, which --topo-monitor writes", a->step);
-	if (a->n < a->nodes[0]->nodes)
-		return err_set(e, "%s: NODE.tasks of %u of its %u nodes is missing", a->step, a->nodes[0]->nodes - a->n,
-			       a->nodes[0]->nodes);
-	for (unsigned i = 0; i < a->n; i++)
-		for (unsigned t = 0; t < a->nodes[i]->n; t++)
-			if (a->nodes[i]->list[t].rank >= ranks)
-				return err_set(e, "%s: %s.tasks has rank %u, and all nodes have %u ranks together",
-					       a->step, a->nodes[i]->node, a->nodes[i]->list[t].rank, ranks);
-	return 0;
-}
-
 /* A rank's place is its first core, so that those of several cores are mapped alike: "cn1=0,4;cn2=0,4". */
 static int words_make(const struct mapping_check *a, struct buf *words, struct err *e)
 {
@@ -329,7 +314,17 @@ static int map_check(const struct cmd *c, const struct mapping_check *a, const c
 
 	for (unsigned i = 0; i < a->n; i++)
 		ranks += a->nodes[i]->n;
-	if (check_ranks(a, ranks, e) || !(whole = matrix_read(name, e)))
+	if (!ranks)
+		return err_set(e, "%s: no ranks in its files NODE.tasks, which --topo-monitor writes", a->step);
+	if (a->n < a->nodes[0]->nodes)
+		return err_set(e, "%s: NODE.tasks of %u of its %u nodes is missing", a->step, a->nodes[0]->nodes - a->n,
+			       a->nodes[0]->nodes);
+	for (unsigned i = 0; i < a->n; i++)
+		for (unsigned t = 0; t < a->nodes[i]->n; t++)
+			if (a->nodes[i]->list[t].rank >= ranks)
+				return err_set(e, "%s: %s.tasks has rank %u, and all nodes have %u ranks together",
+					       a->step, a->nodes[i]->node, a->nodes[i]->list[t].rank, ranks);
+	if (!(whole = matrix_read(name, e)))
 		return -1;
 	if (ranks > whole->ranks)
 		err_set(e, "%s: the matrix has %u ranks, the step %u", name, whole->ranks, ranks);

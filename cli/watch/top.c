@@ -288,27 +288,10 @@ static int show_job(const struct cmd *c, struct args *a, bool is_node, int *stat
 	return rc;
 }
 
-enum subject { SUBJECT_TRACE, SUBJECT_PROCESS, SUBJECT_JOB, SUBJECT_NODE, SUBJECT_NONE };
-
-/* A file or a command comes before a job or a node of that name. */
-static enum subject subject_of(const struct record_request *r)
-{
-	const char *word = r->command.n ? *r->command.list : NULL;
-
-	if (is_trace(r))
-		return SUBJECT_TRACE;
-	if (!word || cmd_is_program(word))
-		return SUBJECT_PROCESS;
-	if (r->command.n == 1 && top_job_is_name(word))
-		return SUBJECT_JOB;
-	return r->command.n == 1 && top_job_is_node(word) ? SUBJECT_NODE : SUBJECT_NONE;
-}
-
 int cmd_top(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = { RECORD_DEFAULTS, { .speed = INFINITY }, NULL };
 	struct recording process = { .run = process_record, .what = &a.record };
-	enum subject subject;
 	const char *word;
 	struct trace *t;
 	int rc;
@@ -318,22 +301,20 @@ int cmd_top(struct cmd *c, int argc, char **argv, struct err *e)
 	if (a.feed)
 		return top_feed_run(c->settings.run_dir, a.feed, e);
 	a.show.json = c->json;
-	switch (subject = subject_of(&a.record)) {
-	case SUBJECT_TRACE:
-		t = trace_open(*a.record.command.list, e);
+	word = a.record.command.n ? *a.record.command.list : NULL;
+	if (is_trace(&a.record)) {
+		t = trace_open(word, e);
 		rc = t ? player_show(t, &a.show, 0, e) : -1;
 		trace_close(t);
 		return rc;
-	case SUBJECT_PROCESS:
-		process.ends_with_us = !a.record.command.n;
-		return show_recording(&process, &a.show, a.record.output, &c->status, e);
-	case SUBJECT_JOB:
-	case SUBJECT_NODE:
-		return show_job(c, &a, subject == SUBJECT_NODE, &c->status, e);
-	case SUBJECT_NONE:
-		break;
 	}
-	word = *a.record.command.list;
+	/* A file or a command comes before a job or a node of that name. */
+	if (!word || cmd_is_program(word)) {
+		process.ends_with_us = !word;
+		return show_recording(&process, &a.show, a.record.output, &c->status, e);
+	}
+	if (a.record.command.n == 1 && (top_job_is_name(word) || top_job_is_node(word)))
+		return show_job(c, &a, !top_job_is_name(word), &c->status, e);
 	log_error("top: %s: %s", word, !access(word, F_OK) ? "not a Topiary trace, nor a command" : strchr(word, '/') ?
 		  strerror(ENOENT) : "no such file, command, job or node");
 	c->status = 127;

@@ -220,37 +220,28 @@ static uint64_t pause_of(const struct source *all, unsigned n)
 	return least;
 }
 
-/* Until all are over, or nobody reads. */
-static void sources_run(struct source *all, unsigned n, const char *run_dir)
-{
-	unsigned over;
-
-	do {
-		over = 0;
-		for (unsigned i = 0; i < n; i++) {
-			struct source *s = &all[i];
-
-			if ((s->state == WAITING && source_wait(s, run_dir)) || (s->state == OPEN && source_tick(s)))
-				return;
-			over += s->state == OVER;
-		}
-		if (over < n)
-			nanosleep(&(struct timespec){ 0, pause_of(all, n) }, NULL);
-	} while (over < n);
-}
-
 int top_feed_run(const char *run_dir, const char *what, struct err *e)
 {
 	struct source all[SOURCES_MAX];
 	char *text = strdup(what), *rest = text, *word;
-	unsigned n = 0;
+	unsigned n = 0, over = 0;
 	int rc = text ? 0 : err_set(e, "out of memory");
 
 	while (rc == 0 && (word = strsep(&rest, "/")))
 		rc = n == SOURCES_MAX ? err_set(e, "--feed: more than %u names", SOURCES_MAX) :
 					source_parse(&all[n++], word, e);
-	if (rc == 0)
-		sources_run(all, n, run_dir);
+	/* Until all are over, or nobody reads. */
+	while (rc == 0 && over < n) {
+		over = 0;
+		for (struct source *s = all; s < all + n; s++) {
+			if ((s->state == WAITING && source_wait(s, run_dir)) || (s->state == OPEN && source_tick(s)))
+				goto end;
+			over += s->state == OVER;
+		}
+		if (over < n)
+			nanosleep(&(struct timespec){ 0, pause_of(all, n) }, NULL);
+	}
+end:
 	for (unsigned i = 0; i < n; i++)
 		source_close(&all[i]);
 	free(text);

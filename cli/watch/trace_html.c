@@ -200,19 +200,6 @@ static void add_data(struct buf *out, const struct html *p)
 
 /* --- */
 
-static void html_free(struct html *p)
-{
-	for (unsigned i = 0; i < p->n; i++) {
-		trace_tree_free(&p->metrics[i].tree);
-		buf_free(&p->metrics[i].values);
-	}
-	free(p->metrics);
-	buf_free(&p->times);
-	buf_free(&p->phased);
-	trace_block_free(&p->step);
-	*p = (struct html){0};
-}
-
 static int html_add_metric(struct html *p, const struct trace_tree_request *how, const char *name, struct err *e)
 {
 	struct trace_tree_request own = *how;
@@ -266,7 +253,14 @@ static int page_make(const struct trace *t, const struct trace_tree_request *how
 		add_data(out, &p);
 		buf_puts(out, strstr(page, HOLE) + strlen(HOLE));
 	}
-	html_free(&p);
+	for (unsigned i = 0; i < p.n; i++) {
+		trace_tree_free(&p.metrics[i].tree);
+		buf_free(&p.metrics[i].values);
+	}
+	free(p.metrics);
+	buf_free(&p.times);
+	buf_free(&p.phased);
+	trace_block_free(&p.step);
 	return rc == 0 && out->failed ? err_set(e, "out of memory") : rc;
 }
 

@@ -36,6 +36,25 @@ static void prints(const char *words, const char *line)
 	assert_string_equal(got, words);
 }
 
+/* A value with the separator of cells is in the first; heads stand as their columns do. */
+TEST(table_splits_cells)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+	struct table *t = table_new("NODE|>BYTES|");
+
+	table_column(t, '~', "MORE");
+	table_cell(t, "%s|%u", "cn1", 12u);
+	table_cell(t, "|%s", "x");
+	table_cell(t, "%s|||%s", "a\037b", "c|d");
+	assert_int_equal(table_print(t, out), 0);
+	fclose(out);
+	table_free(t);
+	assert_string_equal(text, "NODE       BYTES    MORE\ncn1           12    x\na?b???c|d\n");
+	free(text);
+}
+
 TEST(prints_text)
 {
 	cases_each("why.txt", prints);
