@@ -11,6 +11,11 @@
 #include "client/http.h"
 #include "delta/pack.h"
 
+/*
+ * Notes
+ *
+ * One thread, that of topiary-agent. The sequence number increases with each attempt of a boot; nothing else is kept.
+ */
 #define PAUSE_FIRST 1000u	/* milliseconds */
 #define PAUSE_MAX 300000u
 #define TIMEOUT 60

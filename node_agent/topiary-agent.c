@@ -13,6 +13,13 @@
 #include "hwxml/canon.h"
 #include "hwxml/redact.h"
 
+/*
+ * Notes
+ *
+ * One thread, which reads or discovers the document, keeps it for the node's own jobs and sends it until it is
+ * acknowledged. What it keeps is in the files beside TopologyFile: it may be killed and started at any moment.
+ */
+
 /* Declared by libc. */
 __attribute__((visibility("default"))) const char *argp_program_version = "topiary-agent " TOPIARY_VERSION;
 

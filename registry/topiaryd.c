@@ -17,6 +17,13 @@
 #include "http/server.h"
 #include "upkeep/upkeep.h"
 
+/*
+ * Notes
+ *
+ * The main thread starts everything in the order of dependencies, waits for a signal and stops it in the reverse order.
+ * struct service is filled before the threads that read it start; what changes later has a lock of its own. The
+ * parser's parent is forked first, while there is one thread and no connection.
+ */
 #define COMMITTERS 2
 #define CONNECTIONS 8		/* committers, encoding, the publisher and upkeep */
 #define READERS 4		/* for one node */

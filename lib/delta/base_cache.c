@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "delta/base_cache.h"
 
+#include <assert.h>
 #include <pthread.h>
 
 #define CANDIDATES_MAX 64	/* bases with as many lines as the document that are compared */
@@ -42,6 +43,7 @@ static void cached_base_free(struct cached_base *b)
 /* The functions from here to base_cache_remove are called with the lock held. */
 static void entry_unref(struct cache_entry *entry)
 {
+	assert(entry->refs);
 	if (--entry->refs)
 		return;
 	cached_base_free(&entry->base);
@@ -70,16 +72,6 @@ static void entry_push_front(struct base_cache *c, struct cache_entry *entry)
 {
 	entry->next = c->first;
 	c->first = entry;
-}
-
-static void base_cache_evict(struct base_cache *c)
-{
-	struct cache_entry **at = &c->first;
-
-	for (unsigned n = 0; *at && n < c->max; n++)
-		at = &(*at)->next;
-	while (*at)
-		entry_unref(entry_unlink(at));
 }
 
 static void base_cache_remove(struct base_cache *c, int base)
@@ -117,7 +109,7 @@ void base_cache_free(struct base_cache *c)
 
 int base_cache_add(struct base_cache *c, struct cached_base *b)
 {
-	struct cache_entry *entry = malloc(sizeof(*entry));
+	struct cache_entry *entry = malloc(sizeof(*entry)), **at;
 
 	b->lines = (struct line_index){0};
 	if (!entry || line_index_build(b->text, b->len, &b->lines)) {
@@ -129,7 +121,11 @@ int base_cache_add(struct base_cache *c, struct cached_base *b)
 	pthread_mutex_lock(&c->lock);
 	base_cache_remove(c, b->base);
 	entry_push_front(c, entry);
-	base_cache_evict(c);
+	at = &c->first;
+	for (unsigned n = 0; *at && n < c->max; n++)
+		at = &(*at)->next;
+	while (*at)
+		entry_unref(entry_unlink(at));
 	pthread_mutex_unlock(&c->lock);
 	return 0;
 }
@@ -186,21 +182,6 @@ static unsigned lines_count(const char *doc, size_t len)
 	return n;
 }
 
-/* Reference all that may match, so that they can be compared without the lock. */
-static size_t candidates_acquire(struct base_cache *c, unsigned lines, struct cache_entry *out[CANDIDATES_MAX])
-{
-	size_t n = 0;
-
-	pthread_mutex_lock(&c->lock);
-	for (struct cache_entry *entry = c->first; entry && n < CANDIDATES_MAX; entry = entry->next)
-		if (entry->base.lines.count == lines) {
-			entry->refs++;
-			out[n++] = entry;
-		}
-	pthread_mutex_unlock(&c->lock);
-	return n;
-}
-
 struct base_match {
 	struct cache_entry *entry;
 	struct buf diff;
@@ -238,15 +219,6 @@ static int match_try(struct cache_entry *entry, const char *doc, size_t len, str
 	return rc;
 }
 
-static bool match_is_better(const struct base_match *a, const struct base_match *b)
-{
-	if (!b->entry || a->rank != b->rank)
-		return !b->entry || a->rank < b->rank;
-	if (a->exact != b->exact)
-		return a->exact;
-	return a->diff.len < b->diff.len;
-}
-
 static struct base_match match_best(struct cache_entry *const *candidates, size_t n, const char *doc, size_t len,
 				    const struct ranking *ranking)
 {
@@ -260,7 +232,9 @@ static struct base_match match_best(struct cache_entry *const *candidates, size_
 			continue;
 		m.rank = rank;
 		matches++;
-		if (match_is_better(&m, &best)) {
+		/* The least rank, then one that need not be widened, then the fewest bytes. */
+		if (!best.entry || (m.rank != best.rank ? m.rank < best.rank :
+				    m.exact != best.exact ? m.exact : m.diff.len < best.diff.len)) {
 			match_free(&best);
 			best = m;
 		} else {
@@ -270,32 +244,35 @@ static struct base_match match_best(struct cache_entry *const *candidates, size_
 	return best;
 }
 
-/* Release all but the match, which moves to the front if it is still in the cache. */
-static void candidates_release(struct base_cache *c, struct cache_entry *const *candidates, size_t n,
-			       const struct cache_entry *match)
-{
-	struct cache_entry **at = &c->first;
-
-	pthread_mutex_lock(&c->lock);
-	for (size_t i = 0; i < n; i++)
-		if (candidates[i] != match)
-			entry_unref(candidates[i]);
-	while (match && *at && *at != match)
-		at = &(*at)->next;
-	if (match && *at)
-		entry_push_front(c, entry_unlink(at));
-	pthread_mutex_unlock(&c->lock);
-}
-
 int base_cache_match(struct base_cache *c, const char *doc, size_t len,
 		     int (*rank)(const struct cached_base *b, const void *user), const void *user,
 		     const struct cached_base **match, struct buf *diff, struct field_layout *wider)
 {
-	struct cache_entry *candidates[CANDIDATES_MAX];
-	size_t n = candidates_acquire(c, lines_count(doc, len), candidates);
-	struct base_match m = match_best(candidates, n, doc, len, &(struct ranking){ rank, user });
+	struct cache_entry *candidates[CANDIDATES_MAX], **at;
+	unsigned lines = lines_count(doc, len);
+	struct base_match m;
+	size_t n = 0;
 
-	candidates_release(c, candidates, n, m.entry);
+	/* All that may match are referenced, so that they can be compared without the lock. */
+	pthread_mutex_lock(&c->lock);
+	for (struct cache_entry *entry = c->first; entry && n < CANDIDATES_MAX; entry = entry->next)
+		if (entry->base.lines.count == lines) {
+			entry->refs++;
+			candidates[n++] = entry;
+		}
+	pthread_mutex_unlock(&c->lock);
+	m = match_best(candidates, n, doc, len, &(struct ranking){ rank, user });
+	/* The match moves to the front if it is still in the cache. */
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < n; i++)
+		if (candidates[i] != m.entry)
+			entry_unref(candidates[i]);
+	at = &c->first;
+	while (m.entry && *at && *at != m.entry)
+		at = &(*at)->next;
+	if (m.entry && *at)
+		entry_push_front(c, entry_unlink(at));
+	pthread_mutex_unlock(&c->lock);
 	if (!m.entry)
 		return -1;
 	*match = &m.entry->base;

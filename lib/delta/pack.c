@@ -142,33 +142,22 @@ static int zstd_open(struct bytes in, struct bytes base, size_t max, struct buf 
 
 static const int levels[] = { [PACK_BASE] = LEVEL_BASE, [PACK_PATCH] = LEVEL_PATCH };
 
-static int pack_verify(const struct pack *p, struct bytes base, struct bytes doc, struct err *e)
-{
-	struct buf again = {0};
-	int rc = pack_open(p->kind, p->bytes.data, p->bytes.len, base.at, base.len, doc.len, &again, e);
-
-	if (!rc && (again.len != doc.len || memcmp(again.data, doc.at, doc.len)))
-		rc = err_set(e, "unpacking does not reproduce the document");
-	buf_free(&again);
-	return rc;
-}
-
 int pack_make(const char *base, size_t base_len, const char *doc, size_t len, struct pack *out, struct err *e)
 {
 	struct bytes from = { base, base ? base_len : 0 }, to = { doc, len };
 	struct pack p = { .kind = base ? PACK_PATCH : PACK_BASE };
+	struct buf again = {0};
+	int rc = zstd_make(levels[p.kind], to, from, &p.bytes) ? err_set(e, "out of memory") :
+		pack_open(p.kind, p.bytes.data, p.bytes.len, base, base_len, len, &again, e);
 
-	if (zstd_make(levels[p.kind], to, from, &p.bytes)) {
-		err_set(e, "out of memory");
-		goto error;
-	}
-	if (pack_verify(&p, from, to, e))
-		goto error;
-	*out = p;
-	return 0;
-error:
-	buf_free(&p.bytes);
-	return -1;
+	if (!rc && (again.len != len || memcmp(again.data, doc, len)))
+		rc = err_set(e, "unpacking does not reproduce the document");
+	buf_free(&again);
+	if (rc)
+		buf_free(&p.bytes);
+	else
+		*out = p;
+	return rc;
 }
 
 int pack_open(enum pack_kind kind, const char *packed, size_t packed_len, const char *base, size_t base_len,

@@ -12,6 +12,12 @@
 #include "base/settings_here.h"
 #include "base/log.h"
 
+/*
+ * Notes
+ *
+ * No data. Called in a worker, for its own request: the user database, munged and the resolver may be waited for.
+ */
+
 int access_admit(struct call *c)
 {
 	const char *about = *c->node ? c->node : ACCESS_CLAIM;

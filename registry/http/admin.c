@@ -8,6 +8,13 @@
 #include "upkeep/fsck.h"
 #include "upkeep/upkeep.h"
 
+/*
+ * Notes
+ *
+ * No data. Called in a worker. A transaction locks the node's row first, then the base's; whatever is parsed or rebuilt
+ * is so before any row is locked.
+ */
+
 int accept_admit(struct call *c)
 {
 	return admin_admit(c, "accept a node");

@@ -14,6 +14,11 @@
 #include "upkeep/upkeep.h"
 #include "peer.h"
 
+/*
+ * Notes
+ *
+ * No data. Called in a worker, with the whole body.
+ */
 #define DOCUMENT_MAX ((size_t) 32 << 20)	/* 50,000 hosts take half of it */
 #define ENTRIES "100"
 

@@ -2,18 +2,23 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "metrics.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/settings_here.h"
-
 #include "peer.h"
 #include "pg_servers.h"
-
 #include "store/identity.h"
 
+/*
+ * Notes
+ *
+ * The counters of routes and controllers are atomic; routes are added before the server starts. The lock is of what SQL
+ * returned, and is held while PostgreSQL is asked: others wait for that answer, and do not ask themselves.
+ */
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define ROUTES_MAX 48
 #define CLASSES 5	/* of status: 1xx to 5xx */
@@ -56,13 +61,11 @@ void metrics_free(struct metrics *m)
 	free(m);
 }
 
-int metrics_add(struct metrics *m, const char *method, const char *pattern)
+void metrics_add(struct metrics *m, const char *method, const char *pattern)
 {
-	if (m->nroutes == ROUTES_MAX)
-		return -1;
+	assert(m->nroutes < ROUTES_MAX);
 	m->routes[m->nroutes].method = method;
-	m->routes[m->nroutes].pattern = pattern;
-	return m->nroutes++;
+	m->routes[m->nroutes++].pattern = pattern;
 }
 
 void metrics_observe(struct metrics *m, int route, unsigned status, double seconds)
@@ -70,6 +73,7 @@ void metrics_observe(struct metrics *m, int route, unsigned status, double secon
 	struct route_counts *r = &m->routes[route];
 	size_t i = 0;
 
+	assert(route >= 0 && (unsigned) route < m->nroutes);
 	while (i < COUNT(bounds) && seconds > bounds[i])
 		i++;
 	atomic_fetch_add(&r->in_bucket[i], 1);

@@ -12,8 +12,8 @@ struct metrics;
 struct metrics *metrics_new(void);
 void metrics_free(struct metrics *m);
 
-/* Register a route; the strings are constants. Its number, from 0, or -1 when there are too many. */
-int metrics_add(struct metrics *m, const char *method, const char *pattern);
+/* Register a route, numbered from 0 in turn; the strings are constants. */
+void metrics_add(struct metrics *m, const char *method, const char *pattern);
 /* Count a request by its status and its seconds from headers to reply. */
 void metrics_observe(struct metrics *m, int route, unsigned status, double seconds);
 

@@ -19,6 +19,13 @@
 #include "base/std.h"
 #include "base/string_map.h"
 
+/*
+ * Notes
+ *
+ * KnownNodes and TrustedProxies do not change. The lock of peers is of its slots and of what was warned of, and is not
+ * held while the resolver is waited for: two threads may ask for one name. That of sock_diag(7) is held from a question
+ * to its answer. Called in workers, and peer_source by all threads.
+ */
 #define SLOTS 8192
 #define ADDRESSES 32	/* of a name: a node may have one a rail and family */
 #define PROXIES 8

@@ -5,6 +5,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+/*
+ * Notes
+ *
+ * The thread asks the servers without the lock, into a copy, and publishes what it found with it. Connections of others
+ * are checked against that; `on_split` is called without the lock.
+ */
 #define INTERVAL 5	/* seconds between two checks of all servers */
 #define REPLY_SECONDS 3	/* seconds for one of them */
 #define SYSTEM 24	/* digits of a system identifier and the NUL */
@@ -226,10 +232,13 @@ struct pg_servers *pg_servers_start(const char *conninfo, void (*on_split)(void 
 	/* With one server there is nothing to compare. */
 	for (; n > 1 && s->n < n && !failed; s->n++)
 		failed = server_init(&s->all[s->n], options, s->n) != 0;
-	if (failed)
+	if (failed) {
 		err_set(e, "out of memory");
-	else if (s->n && !(failed = background_start(&s->background, pg_servers_thread, s, "the servers", e)))
+	} else if (s->n) {
+		s->background = (struct background){ .lock = PTHREAD_MUTEX_INITIALIZER };
 		query_servers(s);
+		failed = background_start(&s->background, pg_servers_thread, s, "the servers", e) != 0;
+	}
 	if (failed) {
 		pg_servers_stop(s);
 		s = NULL;

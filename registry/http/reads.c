@@ -9,6 +9,12 @@
 #include "store/json_rows.h"
 #include "upkeep/publish.h"
 
+/*
+ * Notes
+ *
+ * No data. Called in a worker. Connections are of the readers' pools, and the parser has a slot fewer for reads than it
+ * has workers (parsing_reads), so that exports always find one.
+ */
 #define LIST_MAX (128u << 20)	/* 100,000 nodes take a third of it */
 #define JSON "application/json"
 

@@ -91,18 +91,10 @@ static bool path_matches(const char *pattern, const char *path, char node[static
 	return !*path;
 }
 
-/* Add to the methods that the path allows. */
-static void allow_method(struct call_reply *r, const char *method)
-{
-	size_t len = strlen(r->allow);
-
-	snprintf(r->allow + len, sizeof(r->allow) - len, "%s%s%s", len ? ", " : "", method,
-		 strcmp(method, "GET") ? "" : ", HEAD");
-}
-
 const struct route *route_find(struct call *c, const char *method, const char *path)
 {
 	const char *wanted = strcmp(method, "HEAD") ? method : "GET";
+	size_t len;
 
 	for (size_t i = 0; i < ROUTES; i++) {
 		if (!path_matches(routes[i].pattern, path, c->node))
@@ -111,7 +103,9 @@ const struct route *route_find(struct call *c, const char *method, const char *p
 			c->reply.allow[0] = '\0';
 			return &routes[i];
 		}
-		allow_method(&c->reply, routes[i].method);
+		len = strlen(c->reply.allow);
+		snprintf(c->reply.allow + len, sizeof(c->reply.allow) - len, "%s%s%s", len ? ", " : "",
+			 routes[i].method, strcmp(routes[i].method, "GET") ? "" : ", HEAD");
 	}
 	if (*c->reply.allow)
 		call_fail(c, 405, "method %.20s is not allowed for this path", method);

@@ -11,6 +11,11 @@
 #include "delta/pack.h"
 #include "shape/hostlist.h"
 
+/*
+ * Notes
+ *
+ * Of a call its thread alone writes; the lock is of the reasons that were logged, for all threads.
+ */
 #define REPORT_SECONDS 60	/* between two lines about requests that fail alike */
 #define REASONS 8		/* that are told apart at a time */
 #define RETRY_SECONDS 10	/* at most, at random: clients refused together do not return together */
@@ -48,30 +53,23 @@ static struct failure {
 } failures[REASONS];
 static pthread_mutex_t failures_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* That of this reason, or the one logged longest ago to be replaced by it. */
-static struct failure *find_failure(const char *reason)
-{
-	struct failure *oldest = failures;
-
-	for (struct failure *f = failures; f < failures + REASONS; f++) {
-		if (!strncmp(f->reason, reason, sizeof(f->reason) - 1))
-			return f;
-		if (f->logged < oldest->logged)
-			oldest = f;
-	}
-	*oldest = (struct failure){0};
-	snprintf(oldest->reason, sizeof(oldest->reason), "%.*s", (int) sizeof(oldest->reason) - 1, reason);
-	return oldest;
-}
-
 static void log_failure(const char *node, const char *text)
 {
 	size_t len = strlen(node);
+	const char *reason = len && !strncmp(text, node, len) && text[len] == ':' ? text + len : text;
+	struct failure *f = failures, *oldest = failures;
 	double now = clock_now();
-	struct failure *f;
 
 	pthread_mutex_lock(&failures_lock);
-	f = find_failure(len && !strncmp(text, node, len) && text[len] == ':' ? text + len : text);
+	/* That of this reason, or the one logged longest ago to be replaced by it. */
+	for (; f < failures + REASONS && strncmp(f->reason, reason, sizeof(f->reason) - 1); f++)
+		if (f->logged < oldest->logged)
+			oldest = f;
+	if (f == failures + REASONS) {
+		f = oldest;
+		*f = (struct failure){0};
+		snprintf(f->reason, sizeof(f->reason), "%.*s", (int) sizeof(f->reason) - 1, reason);
+	}
 	if (f->logged && now < f->logged + REPORT_SECONDS) {
 		f->more++;
 	} else {
@@ -91,6 +89,7 @@ int call_fail(struct call *c, unsigned status, const char *fmt, ...)
 	char text[768];
 	va_list ap;
 
+	assert(status >= 400 && status < 600);
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);

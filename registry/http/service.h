@@ -3,6 +3,7 @@
 #ifndef TOPIARY_REGISTRY_HTTP_SERVICE_H
 #define TOPIARY_REGISTRY_HTTP_SERVICE_H
 
+#include <assert.h>
 #include <jansson.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -37,7 +38,9 @@ static inline bool server_budget_acquire(struct server_budget *b, size_t amount)
 
 static inline void server_budget_release(struct server_budget *b, size_t amount)
 {
-	atomic_fetch_sub(&b->used, amount);
+	size_t used = atomic_fetch_sub(&b->used, amount);
+
+	assert(used >= amount);
 }
 
 struct gate;

@@ -413,12 +413,6 @@ static void commit_each(struct db *db, struct batch *t)
 	}
 }
 
-/* lock_not_available, query_canceled: a locked row would cost as much time again. */
-static bool timed_out(const struct db *db)
-{
-	return !strcmp(db_state(db), "55P03") || !strcmp(db_state(db), "57014");
-}
-
 static void run_batch(struct committer *c, struct batch *t)
 {
 	struct err e;
@@ -429,8 +423,11 @@ static void run_batch(struct committer *c, struct batch *t)
 	qsort(t->exports, t->n, sizeof(*t->exports), by_name);
 	if (db)
 		db_limit_all(db, SECONDS);
-	for (int i = 0; db && i < TRIES && (i == 0 || (rc && db_alive(db) && !timed_out(db))); i++)
-		rc = commit_batch(db, t, &e);
+	for (int i = 0; db && i < TRIES; i++)
+		/* lock_not_available, query_canceled: a locked row would cost as much time again. */
+		if ((rc = commit_batch(db, t, &e)) == 0 || !db_alive(db) || !strcmp(db_state(db), "55P03") ||
+		    !strcmp(db_state(db), "57014"))
+			break;
 	if (rc && db && db_alive(db))
 		commit_each(db, t);
 	else if (rc)

@@ -6,6 +6,12 @@
 
 #include "hwcmp/compare.h"
 
+/*
+ * Notes
+ *
+ * No data. Any thread, with its connection; bases are acquired while their text is compared.
+ */
+
 static void add_value(const struct line_index *text, const struct field *f, struct buf *out)
 {
 	const char *value = text->text + text->starts[f->line] + f->start;

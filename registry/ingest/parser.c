@@ -17,6 +17,12 @@
 #include "shape/shape.h"
 #include "worker.h"
 
+/*
+ * Notes
+ *
+ * Requests of all threads go through one socket, a message each, which the kernel keeps whole: there is no lock. `free`
+ * counts the workers that may still be asked for; a reply comes through a socket of its own request.
+ */
 #define WORKERS_MIN 4
 #define WORKERS_PER_CPU 2
 #define QUEUE_SECONDS 10
@@ -197,19 +203,6 @@ static int parsed_fill(const struct worker_reply *a, const struct buf part[PARTS
 
 /* --- operations --- */
 
-static enum parser_result request_wait(int fd, enum worker_op op, const char *name, struct worker_reply *a,
-				       struct buf part[PARTS], struct err *e)
-{
-	if (reply_receive(fd, op, a, part)) {
-		err_set(e, "%s: the parser worker did not reply: out of time or memory", name);
-		return PARSER_FAILED;
-	}
-	if (!a->refused)
-		return PARSER_OK;
-	err_set(e, "%s: %s", name, parser_validate_line(&part[0]) ? part[0].data : "the document was refused");
-	return PARSER_REFUSED;
-}
-
 /*
  * The caller frees the parts in every case. kept, unless NULL: the worker that has parsed the second document, -1 for
  * none; set to the one that has now.
@@ -228,10 +221,19 @@ static enum parser_result worker_call(struct parser *p, struct worker_request *q
 	if (fd >= 0)
 		q->bytes[0] = documents[0]->len;
 	if (fd >= 0 ? !file_write(fd, q, sizeof(*q)) && !file_write(fd, documents[0]->data, documents[0]->len) :
-		      (fd = request_submit(p, q, documents)) >= 0)
-		rc = request_wait(fd, q->op, name, a, part, e);
-	else
+		      (fd = request_submit(p, q, documents)) >= 0) {
+		if (reply_receive(fd, q->op, a, part)) {
+			err_set(e, "%s: the parser worker did not reply: out of time or memory", name);
+		} else if (a->refused) {
+			err_set(e, "%s: %s", name,
+				parser_validate_line(&part[0]) ? part[0].data : "the document was refused");
+			rc = PARSER_REFUSED;
+		} else {
+			rc = PARSER_OK;
+		}
+	} else {
 		err_set(e, "%s: cannot reach a parser worker: %s", name, strerror(errno));
+	}
 	if (fd >= 0 && (!kept || rc != PARSER_OK)) {
 		close(fd);
 		fd = -1;

@@ -19,6 +19,12 @@
 #include "shape/shape.h"
 #include "shape/strings.h"
 
+/*
+ * Notes
+ *
+ * Processes with one thread each, forked by a parent that never had another. A worker parses what nobody trusts:
+ * nothing of it is freed, and all that it returns is validated by parser.c.
+ */
 #define STRING(x) STRING_OF(x)
 #define STRING_OF(x) #x
 #define FACTS_MAX 20000u	/* the largest machines have hundreds; each is a row in the database */

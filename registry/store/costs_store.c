@@ -56,34 +56,29 @@ static enum costs_result why_not(struct db *db, const char *node, const struct h
 	return COSTS_BAD;
 }
 
-static enum costs_result listing_save(struct db *db, const char *node, unsigned uid, const struct hwbench *b,
-				      const struct listing *l, struct err *e)
-{
-	char hex[HASH_HEX], list[LIST_DIGITS + 1], one[DB_KEY];
-	struct db_value values[] = { DB_TEXT(node), DB_NUMBER(uid), DB_TEXT(list), DB_TEXT(l->values.data),
-				     DB_NUMBER(b->cores), DB_TEXT(l->names.data) };
-	int rc;
-
-	hash_hex(l->text.data, l->text.len, hex);
-	snprintf(list, sizeof(list), "%.*s", LIST_DIGITS, hex);
-	rc = db_query_key(db, one, e, SAVE, 6, values);
-	return rc > 0 ? COSTS_OK : rc < 0 ? COSTS_FAILED : why_not(db, node, b, e);
-}
-
 enum costs_result costs_save(struct db *db, const char *node, unsigned uid, const struct hwbench *b, struct err *e)
 {
+	char hex[HASH_HEX], list[LIST_DIGITS + 1], one[DB_KEY];
 	enum costs_result rc = COSTS_FAILED;
 	struct listing l = {0};
+	int saved;
 
 	hwbench_each(b, listing_add, &l);
 	db_array_end(&l.names);
 	db_array_end(&l.values);
-	if (l.names.failed || l.values.failed || (l.text.len && l.text.failed))
+	if (l.names.failed || l.values.failed || (l.text.len && l.text.failed)) {
 		err_set(e, "out of memory");
-	else if (l.text.len)
-		rc = listing_save(db, node, uid, b, &l, e);
-	else if (err_set(e, "%s: the result has no value", node))
+	} else if (!l.text.len) {
+		err_set(e, "%s: the result has no value", node);
 		rc = COSTS_BAD;
+	} else {
+		hash_hex(l.text.data, l.text.len, hex);
+		snprintf(list, sizeof(list), "%.*s", LIST_DIGITS, hex);
+		saved = db_query_key(db, one, e, SAVE, 6, (struct db_value[]){
+				DB_TEXT(node), DB_NUMBER(uid), DB_TEXT(list), DB_TEXT(l.values.data),
+				DB_NUMBER(b->cores), DB_TEXT(l.names.data) });
+		rc = saved > 0 ? COSTS_OK : saved < 0 ? COSTS_FAILED : why_not(db, node, b, e);
+	}
 	buf_free(&l.names);
 	buf_free(&l.values);
 	buf_free(&l.text);

@@ -6,6 +6,12 @@
 
 #include "base/hash.h"
 
+/*
+ * Notes
+ *
+ * The cache of verified rows is an array of atomic hashes without a lock: two threads that write a slot at once lose an
+ * entry, which is then verified again.
+ */
 #define SETS 65536
 #define WAYS 4
 

@@ -2,6 +2,12 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "facts.h"
 
+/*
+ * Notes
+ *
+ * No data. Any thread, with its connection.
+ */
+
 /* --- in the database --- */
 
 int facts_add(struct facts *f, const char *key, const char *text, struct err *e)

@@ -6,6 +6,12 @@
 
 #include "base/log.h"
 
+/*
+ * Notes
+ *
+ * The lock is held while a new connection is checked, so that they are checked, and the schema is updated, one after
+ * another. on_change and the cache of bases are called with it: neither acquires a connection.
+ */
 #define INSUFFICIENT_PRIVILEGE "42501"
 
 /* A server's identity; the strings are as PostgreSQL writes them. */
@@ -120,22 +126,13 @@ static void record_server(struct identity *i, const struct server_identity *now,
 	snprintf(i->tables, sizeof(i->tables), "%s", tables);
 }
 
-static int update_schema(struct identity *i, struct db *db, bool may_apply, struct err *e)
-{
-	int rc = migrations_check(db, i->migrations, e);
-
-	if (rc <= 0)
-		return rc;
-	return may_apply ? migrations_apply(db, i->migrations, e) : err_set(e,
-		 "the database's schema is not up to date; start a topiaryd that writes to it, or topiaryd --migrate");
-}
-
 /* The lock is held. */
 static int check_server(struct identity *i, struct db *db, bool reads_only, struct err *e)
 {
 	struct server_identity now;
 	char tables[96];
 	bool old;
+	int rc;
 
 	if (read_server(db, &now, e))
 		return -1;
@@ -148,7 +145,12 @@ static int check_server(struct identity *i, struct db *db, bool reads_only, stru
 			       " or, if it was"
 			       " reinstated on purpose, restart topiaryd", now.timeline, i->server.timeline);
 	}
-	if (update_schema(i, db, !reads_only && !now.standby, e))
+	if ((rc = migrations_check(db, i->migrations, e)) < 0)
+		return -1;
+	if (rc > 0 && (reads_only || now.standby))
+		return err_set(e, "the database's schema is not up to date; start a topiaryd that writes to it, or"
+			       " topiaryd --migrate");
+	if (rc > 0 && migrations_apply(db, i->migrations, e))
 		return -1;
 	if (old || now.standby)
 		return 0;

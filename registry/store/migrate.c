@@ -10,6 +10,13 @@
 #include "base/hash.h"
 #include "base/log.h"
 
+/*
+ * Notes
+ *
+ * The migrations do not change once loaded. `started` is written under the lock of identity.c, from which all calls
+ * come; `refused` is atomic, for topiaryd.c.
+ */
+
 /* An arbitrary constant; it spells "topi". */
 #define LOCK "SELECT pg_advisory_xact_lock(1953460329)"
 #define RECORD "CREATE TABLE IF NOT EXISTS topiary_migration (name text PRIMARY KEY, applied timestamptz NOT NULL" \
@@ -182,20 +189,6 @@ int migrations_check(struct db *db, struct migrations *m, struct err *e)
 
 /* --- applying --- */
 
-/* One that fails is tried again at each connect. */
-static int run_script(struct db *db, struct migrations *all, const struct migration *m, struct err *e)
-{
-	double begun = clock_now();
-
-	if (all->started != m)
-		log_info("migration %s: started; exports wait until it is done", m->name);
-	all->started = m;
-	if (db_script(db, e, m->script.data))
-		return -1;
-	log_info("migration %s: done after %.0f s", m->name, clock_now() - begun);
-	return 0;
-}
-
 #define IS_APPLIED "SELECT 1 FROM topiary_migration WHERE name = $1"
 #define APPLIED "INSERT INTO topiary_migration (name, sha256, works_with) VALUES ($1, $2, nullif($3, ''))" \
 	" ON CONFLICT (name) DO UPDATE SET sha256 = coalesce(topiary_migration.sha256, excluded.sha256)"
@@ -203,18 +196,22 @@ static int run_script(struct db *db, struct migrations *all, const struct migrat
 static int apply_migration(struct db *db, struct migrations *all, const struct migration *m, struct err *e)
 {
 	struct db_value v[] = { DB_TEXT(m->name), DB_TEXT(m->sha256), DB_TEXT(m->works_with) };
+	double begun = clock_now();
 	char one[DB_KEY];
-	int done;
+	int rc = db_execute(db, e, "BEGIN", 0, NULL) || db_execute(db, e, LOCK, 0, NULL) ||
+		db_script(db, e, RECORD) ? -1 : db_query_key(db, one, e, IS_APPLIED, 1, v);
 
-	if (db_execute(db, e, "BEGIN", 0, NULL) || db_execute(db, e, LOCK, 0, NULL) || db_script(db, e, RECORD) ||
-	    (done = db_query_key(db, one, e, IS_APPLIED, 1, v)) < 0)
-		goto error;
-	if ((done || run_script(db, all, m, e) == 0) && db_execute(db, e, APPLIED, 3, v) == 0 &&
-	    db_execute(db, e, "COMMIT", 0, NULL) == 0)
-		return 0;
-error:
-	db_execute(db, NULL, "ROLLBACK", 0, NULL);
-	return err_within(e, "migration %s", m->name);
+	/* One that fails is tried again at each connect. */
+	if (rc == 0) {
+		if (all->started != m)
+			log_info("migration %s: started; exports wait until it is done", m->name);
+		all->started = m;
+		if ((rc = db_script(db, e, m->script.data)) == 0)
+			log_info("migration %s: done after %.0f s", m->name, clock_now() - begun);
+	}
+	if (rc >= 0)
+		rc = db_execute(db, e, APPLIED, 3, v);
+	return db_end(db, rc, e) ? err_within(e, "migration %s", m->name) : 0;
 }
 
 int migrations_apply(struct db *db, struct migrations *m, struct err *e)

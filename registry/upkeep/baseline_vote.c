@@ -7,6 +7,13 @@
 #include "reencode.h"
 
 /*
+ * Notes
+ *
+ * A step of upkeep: its thread alone. Rows of nodes that others have locked are skipped, and the class is compared
+ * again soon.
+ */
+
+/*
  * Voters: hosts of drifting nodes that never exported anything else. A host that exports under several names has one
  * vote; where no address is known (peer_host of http/peer.h) each name has one. The age is limited since KeepHistory
  * may have deleted what is older (settings.c). All other hosts of the class vote against.

@@ -16,6 +16,12 @@
 #include "base/log.h"
 #include "base/settings_here.h"
 
+/*
+ * Notes
+ *
+ * A step of upkeep: its thread alone. No transaction is open while a hook runs; a row that changed meanwhile is
+ * reported again.
+ */
 #define TRIES "3"
 #define HOOK_SECONDS 30
 #define RUN_SECONDS 60	/* for all hooks of one run, so that other steps get their turn */
@@ -99,26 +105,6 @@ static int hook_wait(const struct upkeep_run *p, pid_t pid, int fd, struct buf *
 	return cut ? -1 : status;
 }
 
-static void log_output(const char *node, struct buf *output_text)
-{
-	while (output_text->len && output_text->data[output_text->len - 1] == '\n')
-		output_text->data[--output_text->len] = '\0';
-	for (size_t i = 0; i < output_text->len; i++)
-		if ((unsigned char) output_text->data[i] < ' ' || (unsigned char) output_text->data[i] > '~')
-			output_text->data[i] = ' ';
-	if (output_text->len && !output_text->failed)
-		log_info("%s: drift hook: %s", node, output_text->data);
-}
-
-static int hook_status(int status, struct err *e)
-{
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-		return err_set(e, "killed (time limit: %d s)", HOOK_SECONDS);
-	if (WIFSIGNALED(status))
-		return err_set(e, "terminated by signal %d", WTERMSIG(status));
-	return WEXITSTATUS(status) ? err_set(e, "exit status %d", WEXITSTATUS(status)) : 0;
-}
-
 /* 0, 1 when topiaryd stops, -1. */
 static int hook_run(const struct upkeep_run *p, const PGresult *r, int row, struct err *e)
 {
@@ -147,8 +133,21 @@ static int hook_run(const struct upkeep_run *p, const PGresult *r, int row, stru
 		rc = err_set(e, "%s", strerror(rc));
 	} else {
 		status = hook_wait(p, pid, output[0], &output_text);
-		log_output(node, &output_text);
-		rc = status == -1 ? 1 : hook_status(status, e);
+		while (output_text.len && output_text.data[output_text.len - 1] == '\n')
+			output_text.data[--output_text.len] = '\0';
+		for (size_t i = 0; i < output_text.len; i++)
+			if ((unsigned char) output_text.data[i] < ' ' || (unsigned char) output_text.data[i] > '~')
+				output_text.data[i] = ' ';
+		if (output_text.len && !output_text.failed)
+			log_info("%s: drift hook: %s", node, output_text.data);
+		if (status == -1)
+			rc = 1;
+		else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+			rc = err_set(e, "killed (time limit: %d s)", HOOK_SECONDS);
+		else if (WIFSIGNALED(status))
+			rc = err_set(e, "terminated by signal %d", WTERMSIG(status));
+		else if (WEXITSTATUS(status))
+			rc = err_set(e, "exit status %d", WEXITSTATUS(status));
 	}
 	close(output[0]);
 	buf_free(&output_text);
@@ -221,37 +220,29 @@ static int run_batch(struct upkeep_run *p, const struct drift_table *t, const ch
 	return rc;
 }
 
-/* Without a hook, drift is marked as reported, also for a hook configured later. */
-static int skip_all(struct upkeep_run *p, struct err *e)
-{
-	for (size_t i = 0; i < TABLES; i++)
-		if (db_execute(p->db, e, tables[i].skipped, 0, NULL))
-			return -1;
-	return 0;
-}
-
-static int run_table(struct upkeep_run *p, const struct drift_table *t, double until, struct err *e)
-{
-	int rows;
-
-	if (p->full && run_batch(p, t, "false", until, e) < 0)
-		return -1;
-	do
-		rows = run_batch(p, t, "true", until, e);
-	while (rows > 0 && upkeep_continues(p));
-	return rows < 0 ? -1 : 0;
-}
-
 int drift_hook_run(struct upkeep_run *p, struct err *e)
 {
+	bool hook = *p->settings->drift_hook;
 	double until = clock_now() + RUN_SECONDS;
 
-	if (!*p->settings->drift_hook)
-		return skip_all(p, e);
-	if (settings_check_hook(p->settings->drift_hook, geteuid(), e))
+	if (hook && settings_check_hook(p->settings->drift_hook, geteuid(), e))
 		return -1;
-	for (size_t i = 0; i < TABLES; i++)
-		if (run_table(p, &tables[i], until, e))
+	for (size_t i = 0; i < TABLES; i++) {
+		int rows;
+
+		/* Without a hook, drift is marked as reported, also for a hook configured later. */
+		if (!hook) {
+			if (db_execute(p->db, e, tables[i].skipped, 0, NULL))
+				return -1;
+			continue;
+		}
+		if (p->full && run_batch(p, &tables[i], "false", until, e) < 0)
 			return -1;
+		do
+			rows = run_batch(p, &tables[i], "true", until, e);
+		while (rows > 0 && upkeep_continues(p));
+		if (rows < 0)
+			return -1;
+	}
 	return 0;
 }

@@ -6,6 +6,12 @@
 #include "store/document.h"
 #include "shape/inventory.h"
 
+/*
+ * Notes
+ *
+ * Called by upkeep's thread and, for administrators, in workers, each with its own struct fsck. It rebuilds from what
+ * is stored, with a cache of its own, and repairs from the cache of all.
+ */
 #define ROWS "64"		/* of one call: each may cost a worker some milliseconds */
 #define BYTES "8388608"		/* of their diffs, in addition to the first one's */
 #define SHAPES 8		/* bases cached, and shapes parsed, in one call */
@@ -44,26 +50,14 @@ struct shape_cache {
 };
 
 /* 0, 1 with the reason when it has no shape, -1. */
-static int read_shape(struct fsck *f, const char *node, const struct buf *xml, char shape[static SHAPE_NAME],
-		      struct err *e)
-{
-	struct parsed parsed;
-	enum parser_result rc = parser_read(f->parser, node, xml, &parsed, NULL, e);
-
-	if (rc != PARSER_OK)
-		return rc == PARSER_REFUSED ? 1 : -1;
-	shape_name(parsed.allocation, shape);
-	parsed_free(&parsed);
-	return 0;
-}
-
 static int document_shape(struct fsck *f, struct shape_cache *known, const PGresult *r, int row, const struct buf *xml,
 			  char shape[static SHAPE_NAME], struct err *e)
 {
 	const char *base = PQgetvalue(r, row, BASE);
 	bool patch = !strcmp(PQgetvalue(r, row, KIND), "patch");
+	enum parser_result rc;
+	struct parsed parsed;
 	unsigned i = 0;
-	int rc;
 
 	while (i < known->n && strcmp(known->base[i], base))
 		i++;
@@ -71,12 +65,15 @@ static int document_shape(struct fsck *f, struct shape_cache *known, const PGres
 		memcpy(shape, known->shape[i], SHAPE_NAME);
 		return 0;
 	}
-	rc = read_shape(f, PQgetvalue(r, row, NODE), xml, shape, e);
-	if (rc == 0 && !patch && known->n < SHAPES) {
+	if ((rc = parser_read(f->parser, PQgetvalue(r, row, NODE), xml, &parsed, NULL, e)) != PARSER_OK)
+		return rc == PARSER_REFUSED ? 1 : -1;
+	shape_name(parsed.allocation, shape);
+	parsed_free(&parsed);
+	if (!patch && known->n < SHAPES) {
 		snprintf(known->base[known->n], DB_KEY, "%s", base);
 		memcpy(known->shape[known->n++], shape, SHAPE_NAME);
 	}
-	return rc;
+	return 0;
 }
 
 /* Was the base damaged in the database alone, and is it repaired? */
@@ -116,21 +113,16 @@ static bool restore_shape(struct fsck *f, const PGresult *r, int row, const char
 	return db_query_key(f->db, layout, NULL, HAS_SHAPE, 2, v) == 1;
 }
 
-static int document_repair(struct fsck *f, const struct document_row *s, struct buf *xml, struct err *e)
-{
-	int rc = document_rebuild(f->stored, f->db, s, xml, e);
-
-	return rc && restore_base(f, s->base) ? document_rebuild(f->stored, f->db, s, xml, e) : rc;
-}
-
 /* 0, 1 with the reason when it cannot be rebuilt, -1 when that is unknown. */
 static int check_document(struct fsck *f, struct shape_cache *known, const PGresult *r, int row,
 			  const struct document_row *s, struct err *e)
 {
 	char shape[SHAPE_NAME];
 	struct buf xml = {0};
-	int rc = document_repair(f, s, &xml, e) ? 1 : 0;
+	int rc = document_rebuild(f->stored, f->db, s, &xml, e);
 
+	if (rc && restore_base(f, s->base))
+		rc = document_rebuild(f->stored, f->db, s, &xml, e);
 	/* A broken connection says nothing about the document. */
 	if (rc)
 		return db_execute(f->db, NULL, "SELECT 1", 0, NULL) ? -1 : 1;
@@ -237,12 +229,6 @@ int fsck_some(struct fsck *f, const char *after, struct err *e)
 #define NO_MORE "DELETE FROM unreadable u WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.name = u.node AND n.since =" \
 	" u.since) AND NOT EXISTS (SELECT 1 FROM past o WHERE o.node = u.node AND o.since = u.since)"
 
-static int finish_round(struct upkeep_run *p, struct err *e)
-{
-	return db_execute(p->db, e, NO_MORE, 0, NULL) ||
-	       db_execute(p->db, e, "UPDATE registry SET verify_cursor = '', verified = now()", 0, NULL) ? -1 : 0;
-}
-
 int fsck_run(struct upkeep_run *p, struct err *e)
 {
 	struct fsck f = { .bases = p->bases, .db = p->db, .parser = p->parser, .record = true };
@@ -260,7 +246,9 @@ int fsck_run(struct upkeep_run *p, struct err *e)
 			break;
 		json_decref(f.unreadable);
 		if (!*f.next)
-			return finish_round(p, e);
+			return db_execute(p->db, e, NO_MORE, 0, NULL) ||
+			       db_execute(p->db, e, "UPDATE registry SET verify_cursor = '', verified = now()", 0,
+					  NULL) ? -1 : 0;
 		rc = db_execute(p->db, e, "UPDATE registry SET verify_cursor = $1", 1, &DB_TEXT(f.next));
 	}
 	return rc;

@@ -7,6 +7,12 @@
 #include "ingest/drift.h"
 #include "reencode.h"
 
+/*
+ * Notes
+ *
+ * Steps of upkeep: its thread alone. A document is moved only if it was rebuilt and compared, and is unchanged
+ * meanwhile (reencode.h).
+ */
 #define FIELD_BYTES "128"	/* a row of the table field with its two index entries */
 /* Another topiaryd may have made them for an export that it is about to commit. */
 #define AGE "interval '1 hour'"

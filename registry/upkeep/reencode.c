@@ -2,6 +2,13 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "reencode.h"
 
+#include <assert.h>
+
+/*
+ * Notes
+ *
+ * Upkeep's thread alone. A batch is one statement: it locks its rows, skips those that others hold, and commits.
+ */
 #define ROWS "256"
 #define BYTES "8388608"
 
@@ -101,6 +108,7 @@ int base_encode(struct upkeep_run *p, int base, const struct buf *xml, struct ba
 
 void reencode_add(struct reencoding *m, const struct reencode_document *h, const struct base_encoding *encoding)
 {
+	assert(*encoding->layout.id && m->from);
 	db_array_text(&m->column[M_NODE], h->node);
 	db_array_text(&m->column[M_SINCE], h->since);
 	db_array_text(&m->column[M_SHA256], h->sha256);
