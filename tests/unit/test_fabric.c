@@ -299,7 +299,7 @@ static const struct {
 	  "SwitchName=s4 Nodes=io[1-2]\nSwitchName=s3 Switches=s[0-2]\nSwitchName=s5 Switches=s[3-4]\n" },
 	{ "SwitchName=a Nodes=n[1-2],\\\nn4\nSwitchName=b \\\n  Nodes=n3\nSwitchName=top\\\n Switches=a,b\n",
 	  "SwitchName=a Nodes=n[1-2,4]\nSwitchName=b Nodes=n3\nSwitchName=top Switches=a,b\n" },
-	{ "SwitchName=top Switches=a,b\nSwitchName=a Nodes=\"n[1-2]\"\nSwitchName=b Nodes=n3\n",
+	{ "SwitchName = top Switches =a,b\nSwitchName=a  Nodes= \"n[1-2]\"\nSwitchName \\\n= b Nodes=n3\n",
 	  "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n3\nSwitchName=top Switches=a,b\n" },
 	{ "SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=m[1-2]\n", "SwitchName=a Nodes=n[1-3]\n"
 	  "SwitchName=b Nodes=m[1-2]\n" },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include <ctype.h>
 #include <strings.h>
 #include <yaml.h>
 
@@ -374,6 +375,9 @@ static char *record_next(struct slurm *s)
 		more[strcspn(more, "#")] = '\0';
 		memmove(line + len - 1, more, strlen(more) + 1);
 	}
+	/* Slurm allows blanks around '='. */
+	for (char *at = more = line; (*more = *at); at++)
+		more += !isblank(*at) || (at[strspn(at, " \t")] != '=' && (more == line || more[-1] != '='));
 	return line;
 }
 
