@@ -305,28 +305,28 @@ static const struct {
 	{ WAIT_PART_NODE_LIMIT, "it requests more nodes than its partition allows" },
 	{ WAIT_PART_TIME_LIMIT, "it requests more time than its partition allows" },
 	{ WAIT_PART_DOWN, "its partition is down" },
-	{ WAIT_NODE_NOT_AVAIL, "a node that it names is not available" },
+	{ WAIT_NODE_NOT_AVAIL, "nodes that it needs are not available" },
 	{ WAIT_ARRAY_TASK_LIMIT, "its array has as many running tasks as it may" },
 };
 
 static void reason_words(const job_info_t *j, struct buf *out)
 {
+	char at[32];
 	size_t i = 0;
 
 	while (i < sizeof(reasons) / sizeof(reasons[0]) && reasons[i].reason != j->state_reason)
 		i++;
-	if (i < sizeof(reasons) / sizeof(reasons[0]))
+	if (j->state_desc)	/* more than the reason: which nodes, or who holds it */
+		buf_printf(out, "Slurm says '%s'", j->state_desc);
+	else if (i < sizeof(reasons) / sizeof(reasons[0]))
 		buf_puts(out, reasons[i].words);
-	else if (j->state_desc)
-		buf_puts(out, j->state_desc);
 	else
 		buf_printf(out, "Slurm's reason is number %u: squeue -j %u prints its name", (unsigned) j->state_reason,
 			   j->job_id);
-	if (j->start_time > time(NULL)) {
-		char at[32];
-
-		buf_printf(out, "; planned by Slurm for %s", now_time(j->start_time, at));
-	}
+	/* Without a plan it is the time before which the job may not begin. */
+	if (j->start_time > time(NULL) && j->state_reason != WAIT_HELD && j->state_reason != WAIT_HELD_USER)
+		buf_printf(out, "; %s %s", j->state_reason == WAIT_TIME ? "it may begin at" : "planned by Slurm for",
+			   now_time(j->start_time, at));
 }
 
 /*

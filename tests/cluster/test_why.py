@@ -146,6 +146,22 @@ def test_job_that_slurmctld_does_not_know(cluster):
                                    " accounting: Slurm accounting storage is disabled\n"), refused.stderr
 
 
+@pytest.mark.parametrize("options, admin, words", [
+    (["--begin=now+1hour"], None, r"its time to begin has not come; it may begin at \S+; a verdict"),
+    (["--hold"], None, r"its user holds it: scontrol release; a verdict"),
+    (["-n1"], "requeuehold", r"Slurm says 'job requeued in held state'; a verdict"),
+    (["--begin=now+1hour"], "hold", r"an administrator holds it; a verdict"),
+])
+def test_why_a_job_does_not_begin(cluster, submit, options, admin, words):
+    number = submit(*options)
+    if admin == "requeuehold":
+        wait_running(cluster, number)
+    if admin:
+        cluster.command(["scontrol", admin, number])
+    assert wait_until(lambda: re.search(words, why(cluster, number, check=False).stderr), 30), why(
+        cluster, number, check=False).stderr
+
+
 def test_job_with_fit_off(cluster, submit):
     rows = told(cluster, placed(cluster, submit, "-n8", "--topo-fit=off"))
     assert rows["job"].endswith(", running: left to Slurm") and rows["because"] == "topo-fit is off"
@@ -235,7 +251,7 @@ def test_what_a_waiting_job_waits_for(cluster, submit):
     by_job = {job["job"]: job for job in pending}
     assert by_job[number]["held by"] == rows["held by"] and by_job[number]["first"] == rows["first"]
     # Slurm changes its reason from one round to the next.
-    assert by_job[later]["queue"].startswith((*words.values(), "a node that it names", "Slurm has not")), by_job[later]
+    assert by_job[later]["queue"].startswith((*words.values(), "nodes that it needs", "Slurm ")), by_job[later]
     assert "waits for" not in by_job[later]
     table = why(cluster, "--pending").stdout
     assert rows["first"] in table and f"held by {rows['held by']}" in table
