@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from rig import mpi
 from rig.ask import hwloc_cpus
+from rig.command import run, topiary
 from rig.machines import individual, machine
 from rig.paths import BUILD
 
@@ -53,18 +54,18 @@ class Hosts:
                                             f"RIG_CPUS_DIR={self.folder}/cpus "
                                             f"HWLOC_XMLFILE={some} HWLOC_THISSYSTEM=1\n")
 
-    def output(self, *command, **how):
-        return subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True, cwd=self.folder,
-                              **how).stdout.strip()
+    def output(self, *command):
+        return run(*command, cwd=self.folder, status=0).stdout.strip()
+
+    def mapped(self, nodes, matrix, *options):
+        return topiary("map", "--snapshot=snapshot", f"--nodes={nodes}", f"--matrix={matrix}", *options,
+                       cwd=self.folder)
 
     def map(self, form, nodes, matrix, *options):
         """The files of one format: a rank file and what belongs into the environment."""
-        cores = ";".join(f"{host}={NODES[host][1]}" for host in nodes)
-        told = subprocess.run([BUILD / "topiary", "map", "--snapshot=snapshot", f"--nodes={cores}",
-                               f"--matrix={matrix}", f"--format={form}",
-                               "--topology=" + ";".join(f"{host}={host}.xml" for host in nodes), "-o", f"{form}.ranks",
-                               "--env", f"{form}.env", *options], cwd=self.folder, capture_output=True, text=True,
-                              check=False)
+        told = self.mapped(";".join(f"{host}={NODES[host][1]}" for host in nodes), matrix, f"--format={form}",
+                           "--topology=" + ";".join(f"{host}={host}.xml" for host in nodes), "-o", f"{form}.ranks",
+                           "--env", f"{form}.env", *options)
         if told.returncode:
             return None, told.stderr
         return (self.file(f"{form}.ranks"),
@@ -97,11 +98,9 @@ def hosts():
 
 
 def matrix(hosts, *heavy, ranks=8):
-    """Pairs that exchange much; all others little. Which rank is whose neighbour decides the order on each node."""
+    """Which rank is whose neighbour decides the order on each node."""
     path = hosts.file(f"matrix.{ranks}." + "-".join(f"{a}.{b}" for a, b in heavy))
-    pairs = {frozenset(pair): 90 - 10 * n for n, pair in enumerate(heavy)}
-    path.write_text("".join(" ".join(str(pairs.get(frozenset((a, b)), int(a != b))) for b in range(ranks)) + "\n"
-                            for a in range(ranks)))
+    path.write_text(mpi.pairs_of(ranks, *heavy))
     return path
 
 
@@ -155,8 +154,8 @@ def launch(hosts, launcher, nodes, weights, *options):
         warnings.warn(f"NOT TESTED with {launcher}: {why}")
         pytest.skip(f"NOT TESTED: {why}")
     count = ["-n", str(len(hosts.expected(nodes, weights, *options)))] if launcher != "openmpi-5" else []
-    ran = subprocess.run([str(c) for c in [*command, *count, hosts.file("seat")]], env={**os.environ, **env, **told},
-                         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
+    ran = run(*command, *count, hosts.file("seat"), env={**os.environ, **env, **told}, stdin=subprocess.DEVNULL,
+              timeout=300)
     found = re.findall(r"^rank (\d+) host (\S+) cpus (\S+)$", ran.stdout, re.M)
     print(ran.stdout, ran.stderr, file=sys.stderr)
     assert ran.returncode == 0
@@ -203,18 +202,10 @@ def test_one_list_that_cannot_serve_both_hosts_is_an_error(hosts, form):
     assert not hosts.file(f"{form}.ranks").exists()
 
 
-def test_unknown_os_cpu_numbers(hosts):
-    weights = matrix(hosts, (0, 7))
-    told = subprocess.run([BUILD / "topiary", "map", "--snapshot=snapshot", "--nodes=h1", f"--matrix={weights}",
-                           "--format=mpich", "--url=http://127.0.0.1:9"], cwd=hosts.folder, capture_output=True,
-                          text=True, check=False)
-    assert told.returncode and "h1: no topology with its OS CPU numbers" in told.stderr, told.stderr
-
-
 def test_several_formats_at_once(hosts):
     weights = matrix(hosts, (0, 7), (1, 4))
-    hosts.output(BUILD / "topiary", "map", "--snapshot=snapshot", "--nodes=h1;h3", f"--matrix={weights}",
-                 "--format=plain,openmpi,srun", "-o", "all", "--env=all.env")
+    done = hosts.mapped("h1;h3", weights, "--format=plain,openmpi,srun", "-o", "all", "--env=all.env")
+    assert done.returncode == 0, done.stderr
     plain = [line.split() for line in hosts.file("all.plain").read_text().splitlines()]
     assert ([f"rank {rank}={host} slot={leaves}" for rank, host, leaves in plain]
             == hosts.file("all.openmpi").read_text().splitlines())
@@ -228,10 +219,8 @@ def test_several_formats_at_once(hosts):
     (["--env=e"], "--env requires -o FILE"),
     (["--format=mpich", "--topology=h1"], "'h1': expected HOSTS=FILE"),
     (["--format=mpich", "--topology=h1=/nonexistent"], "/nonexistent"),
+    (["--format=mpich", "--url=http://127.0.0.1:9"], "h1: no topology with its OS CPU numbers"),
 ])
 def test_what_cannot_be_written(hosts, options, says):
-    weights = matrix(hosts, (0, 7))
-    told = subprocess.run([BUILD / "topiary", "map", "--snapshot=snapshot", "--nodes=h1", f"--matrix={weights}",
-                           *options], cwd=hosts.folder,
-                          capture_output=True, text=True, check=False)
+    told = hosts.mapped("h1", matrix(hosts, (0, 7)), *options)
     assert told.returncode and says in told.stderr

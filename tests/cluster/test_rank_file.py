@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """The rank file: made from the matrix, found by a plain mpirun, mpiexec and srun, and each rank is where it says."""
-import json
 import re
 import shutil
 
@@ -115,20 +114,15 @@ def test_plain_mpirun_starts_every_rank(cluster, matrix, options, ranks, most):
     assert max(hosts.count(host) for host in hosts) <= most
 
 
-def test_kernel_binds_on_this_very_hardware(cluster, matrix):
-    script = f"{MPIRUN} --tag-output grep Cpus_allowed_list /proc/self/status; cat $TOPIARY_RANKFILE"
+@pytest.mark.parametrize("launch, tag", [
+    (f"{MPIRUN} --tag-output", r"\[[^],]*,(\d+)\]<stdout>"), ("srun -l", r"^ *(\d+)"),
+], ids=["mpirun", "srun"])
+def test_kernel_binds_on_this_very_hardware(cluster, matrix, launch, tag):
+    script = f"{launch} grep Cpus_allowed_list /proc/self/status; cat $TOPIARY_RANKFILE"
     output = cluster.output(script, "-w", "cn5", "--ntasks=2", "-N1", f"--topo-matrix={matrix(2)}")
-    kernel = {int(r): int(c)
-              for r, c in re.findall(r"\[[^],]*,(\d+)\]<stdout>: ?Cpus_allowed_list:\s*(\d+)$", output, re.M)}
+    kernel = {int(r): int(c) for r, c in re.findall(rf"{tag}: ?Cpus_allowed_list:\s*(\d+)$", output, re.M)}
     assert kernel == {int(r): int(s) for r, s in re.findall(r"^rank (\d+)=cn5 slot=(\d+)$", output, re.M)}, output
     assert len(kernel) == 2
-
-
-def test_mapping_is_never_worse_than_block_or_cyclic(cluster, matrix):
-    script = f"topiary map --matrix {matrix(16)} --explain=json 2>&1 >/dev/null"
-    output = cluster.output(script, "-w", "cn1,cn2", "-N2", "--ntasks=16", "--ntasks-per-node=8")
-    costs = json.loads(output)
-    assert costs["cost"] <= min(costs["block"], costs["cyclic"])
 
 
 @pytest.mark.parametrize("name", ["rmaps_rank_file_path", "orte_rankfile", "rmaps_base_mapping_policy",
@@ -241,37 +235,21 @@ def test_plain_srun_starts_each_rank_where_the_file_says(cluster, matrix, seat, 
     assert len(re.findall(r" hosts= layout= ", output)) == ranks
 
 
-SAME_AS_THE_JOB = [
-    ("-n8 --ntasks-per-node=4", ["--ntasks-per-node=4"]),
-    ("-c $SLURM_CPUS_PER_TASK", ["--cpus-per-task=3"]),
-]
-WITH_NODES = [
-    ("-n8 -N2 --ntasks-per-node=4", ["--ntasks-per-node=4"]),
-    ("--ntasks=8 --nodes=$SLURM_NNODES", []),
-]
-# Such an srun ends with an error where it is given a map's hosts.
-NODES_REFUSED = SLURM_RELEASE >= (23, 2)
-
-
-def run_as_the_job(cluster, matrix, seat, given, options):
+@pytest.mark.parametrize("given, options", [
+    ("-n8 --ntasks-per-node=4", ["--ntasks-per-node=4"]), ("-c $SLURM_CPUS_PER_TASK", ["--cpus-per-task=3"]),
+    ("-n8 -N2 --ntasks-per-node=4", ["--ntasks-per-node=4"]), ("--ntasks=8 --nodes=$SLURM_NNODES", []),
+])
+def test_srun_with_the_jobs_own_options_follows_the_map(cluster, matrix, seat, given, options):
+    """From Slurm 23.02 an srun with nodes ends with an error where it is given a map's hosts: it runs without."""
     output = cluster.output(SRUN.format(options=given, seat=seat), "-w", "cn1,cn2", "-N2",
                             "--ntasks=8", *options, f"--topo-matrix={matrix(8)}")
-    return output
-
-
-@pytest.mark.parametrize("given, options", SAME_AS_THE_JOB + ([] if NODES_REFUSED else WITH_NODES))
-def test_srun_with_the_jobs_own_options_follows_the_map(cluster, matrix, seat, given, options):
-    output = run_as_the_job(cluster, matrix, seat, given, options)
-    assert "does not follow" not in output.partition("RANKS")[2], output
-    compare(cluster, output, 8)
-
-
-if NODES_REFUSED:
-    @pytest.mark.parametrize("given, options", WITH_NODES)
-    def test_srun_with_nodes_runs_without_the_map(cluster, matrix, seat, given, options):
-        output = run_as_the_job(cluster, matrix, seat, given, options).partition("RANKS")[2]
-        assert output.count("accepts no --nodes beside a rank map: leave it out") == 1, output
-        assert len(re.findall("^rank ", output, re.M)) == 8, output
+    told = output.partition("RANKS")[2]
+    if SLURM_RELEASE >= (23, 2) and re.search("-N|--nodes", given):
+        assert told.count("accepts no --nodes beside a rank map: leave it out") == 1, output
+        assert len(re.findall("^rank ", told, re.M)) == 8, output
+    else:
+        assert "does not follow" not in told, output
+        compare(cluster, output, 8)
 
 
 @pytest.mark.parametrize("node, given", [("cn1", ""), ("cn3", "-c2")])
@@ -282,15 +260,8 @@ def test_rank_of_the_map_has_the_threads_of_its_cpus(cluster, matrix, node, give
     assert (state, output) == ("COMPLETED", 4 * "threads 2\n")
 
 
-def pairs_of(ranks, *pairs):
-    """A matrix in which each of the pairs exchanges less than the one before, and all others little."""
-    heavy = {frozenset(pair): 900 - 200 * n for n, pair in enumerate(pairs)}
-    return "".join(" ".join(str(heavy.get(frozenset((a, b)), int(a != b))) for b in range(ranks)) + "\n"
-                   for a in range(ranks))
-
-
 def test_order_of_ranks_is_each_nodes_own(cluster, matrix, seat):
-    text = pairs_of(8, (4, 7), (3, 0), (6, 1), (5, 2))
+    text = mpi.pairs_of(8, (4, 7), (3, 0), (6, 1), (5, 2))
     for script in (SRUN.format(options="", seat=seat), SCRIPT.format(folder=cluster.folder, mpirun=MPIRUN)):
         output = cluster.output(script, "-w", "cn1,cn2", "-N2", "--ntasks=8", "--ntasks-per-node=4",
                                 f"--topo-matrix={matrix(text=text)}")
@@ -378,14 +349,6 @@ def test_step_without_the_cores_of_the_map(cluster, matrix, seat):
     assert len(re.findall("not bound by it on this node: the step does not have all cores", output)) == 2, output
 
 
-def test_kernel_binds_what_srun_starts_on_this_very_hardware(cluster, matrix):
-    script = "srun -l grep Cpus_allowed_list /proc/self/status; cat $TOPIARY_RANKFILE"
-    output = cluster.output(script, "-w", "cn5", "--ntasks=2", "-N1", f"--topo-matrix={matrix(2)}")
-    kernel = {int(r): int(c) for r, c in re.findall(r"^ *(\d+): Cpus_allowed_list:\s*(\d+)$", output, re.M)}
-    assert kernel == {int(r): int(s) for r, s in re.findall(r"^rank (\d+)=cn5 slot=(\d+)$", output, re.M)}, output
-    assert len(kernel) == 2
-
-
 def test_job_submitted_from_a_mapped_one_does_not_follow_its_map(cluster, matrix, seat):
     script = f"sbatch -W -w cn3 -n2 -o inner --wrap 'env | grep ^TOPIARY_; srun {seat}' >said; cat inner"
     number, state, output = cluster.job(script, "-w", "cn1", "-n2", f"--topo-matrix={matrix(2)}")
@@ -444,7 +407,7 @@ PAIRS = (0, 3), (1, 2), (4, 6), (5, 7)
 
 def mpiexec(cluster, hydra, matrix, how, *options, ranks=8):
     return cluster.output(HYDRA.format(home=hydra, how=how), f"--ntasks={ranks}",
-                          f"--topo-matrix={matrix(text=pairs_of(ranks, *PAIRS))}", *options)
+                          f"--topo-matrix={matrix(text=mpi.pairs_of(ranks, *PAIRS))}", *options)
 
 
 TWO = ["-w", "cn1,cn2", "-N2", "--ntasks-per-node=4"]

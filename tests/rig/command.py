@@ -15,3 +15,16 @@ def run(*words, status=None, timeout=120, **how):
 
 def topiary(*words, **how):
     return run(BUILD / "topiary", *words, **how)
+
+
+def printed(*words, **how):
+    """By a `topiary` that has nothing to complain of."""
+    done = topiary(*words, status=0, **how)
+    assert not done.stderr
+    return done.stdout
+
+
+def trace_made(path, topology="Package:2 [numa] L3:2 Core:2 PU:2", ticks=130, node="made", name="", busy=0):
+    """By trace_make, which see; its path."""
+    run(BUILD / "tests" / "trace_make", path, topology, ticks, node, name, busy, status=0)
+    return path

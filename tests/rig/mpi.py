@@ -156,3 +156,10 @@ def intel():
 
 ALL = {"openmpi": openmpi, "openmpi-5": openmpi_5, "mpich": mpich, "mpich-5": mpich_5, "standard": standard,
        "intel": intel}
+
+
+def pairs_of(ranks, *pairs):
+    """A matrix in which each of the pairs exchanges less than the one before, and all others little."""
+    heavy = {frozenset(pair): 900 - 200 * n for n, pair in enumerate(pairs)}
+    return "".join(" ".join(str(heavy.get(frozenset((a, b)), int(a != b))) for b in range(ranks)) + "\n"
+                   for a in range(ranks))

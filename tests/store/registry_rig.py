@@ -16,6 +16,7 @@ import time
 import uuid
 from pathlib import Path
 
+import rig.command
 from rig.cluster import free_ports, port_open
 from rig.paths import BUILD, ROOT
 from rig.postgres import POSTGRES, as_user, copied_data
@@ -205,8 +206,10 @@ class Registry:
                                  self.config, "--node", node, "--input", file, *options)]
 
     def agent(self, node, file, *options):
-        return subprocess.run(self.agent_command(node, file, *options), capture_output=True, text=True, timeout=300,
-                              check=False)
+        return rig.command.run(*self.agent_command(node, file, *options), timeout=300)
+
+    def topiary(self, *words, **how):
+        return rig.command.topiary(*words, "--config", self.config, **how)
 
     def sql(self, query):
         return run(as_user(USER, ["psql", "-h", self.folder / "pg", "-d", "topiary", "-AtF|", "-c", query]),

@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from registry_rig import BUILD, ROOT, SMALL, machine, run
 from rig.cluster import as_user
+from rig.command import topiary
 from rig.processes import wait_until
 from rig.terminal import Terminal
 
@@ -55,10 +56,7 @@ class Cluster:
         self.last[node] = xml
 
     def topiary(self, *words, status=0, **how):
-        done = subprocess.run([TOPIARY, *words, "--config", self.registry.config], capture_output=True,
-                              text=True, timeout=60, check=False, **how)
-        assert done.returncode == status, (words, done.returncode, done.stdout, done.stderr)
-        return done
+        return self.registry.topiary(*words, status=status, **how)
 
     def table(self, *words, **how):
         return self.topiary(*words, **how).stdout.splitlines()
@@ -393,8 +391,8 @@ def test_errors_are_one_line(cluster, words, why):
 
 def test_common_options_stand_before_the_command_too(cluster):
     words = ["--config", str(cluster.registry.config), "--json", "nodes"]
-    done = subprocess.run([TOPIARY, *words], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0 and json.loads(done.stdout)["nodes"], done.stderr
+    done = topiary(*words, status=0)
+    assert json.loads(done.stdout)["nodes"], done.stderr
 
 
 @pytest.mark.parametrize("words, why", [
@@ -403,8 +401,8 @@ def test_common_options_stand_before_the_command_too(cluster):
     (["--jsno", "nodes"], "unrecognized option '--jsno'"), (["--config"], "option '--config' requires an argument"),
 ])
 def test_missing_command_is_a_usage_error(words, why):
-    done = subprocess.run([TOPIARY, *words], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 64 and why in done.stderr and not done.stdout
+    done = topiary(*words, status=64)
+    assert why in done.stderr and not done.stdout
 
 
 # --- completion, and the man page

@@ -3,11 +3,10 @@
 """Drift: a node that is not what its class is, from its export to the hook, and what a person accepts."""
 import json
 import re
-import subprocess
 import time
 
 import pytest
-from registry_rig import BUILD, USER
+from registry_rig import USER
 from rig.processes import wait_until
 from upkeep_rig import INTERVAL, alike, all_there, clone, name, number, relinked, upkeep_ran, upkept
 
@@ -86,8 +85,7 @@ def test_one_machine_under_two_names(registry):
                                           name(0): []}, PATIENCE), found()
     assert drift(registry, "alias")["severity"] == "capacity" and not calls_for(registry, again)
     assert registry.get("/v1/nodes/alias").json()["drift"] == "capacity"
-    said = subprocess.run([BUILD / "topiary", "doctor", "--config", registry.config], capture_output=True, text=True,
-                          timeout=120, check=False).stdout
+    said = registry.topiary("doctor").stdout
     assert f"alias: {same.format(again)}" in " ".join(said.split()), said
     assert registry.forget("alias", first).status == 200
     assert wait_until(lambda: drift(registry, again)["changes"] == [], PATIENCE)

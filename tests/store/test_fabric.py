@@ -13,6 +13,7 @@ import time
 import pytest
 from registry_rig import BUILD, ROOT, zstd
 from rig.cluster import as_user
+from rig.command import topiary
 from rig.machines import individual, machine
 from rig.processes import wait_until
 from upkeep_rig import upkept
@@ -57,10 +58,7 @@ class Fabric:
 
     def run(self, *words, status=0, registry=True):
         config = ["--config", self.registry.config] if registry else []
-        done = subprocess.run([str(w) for w in (BUILD / "topiary", "fabric", *words, *config)],
-                              capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == status, (words, done.returncode, done.stdout, done.stderr)
-        return done
+        return topiary("fabric", *words, *config, status=status)
 
     def imported(self, cables):
         text = cables if isinstance(cables, str) else discovered(cables)
@@ -225,10 +223,8 @@ def test_registry_is_asked_without_files(fabric, tmp_path):
     matrix.write_text("0 9 1\n9 0 1\n1 1 0\n")
 
     def mapped(*words):
-        done = subprocess.run([str(w) for w in (BUILD / "topiary", "map", "--matrix", matrix, "--nodes", "gn[1-3]=0",
-                                                "--explain=json", "-o", tmp_path / "ranks", "--config",
-                                                config, *words)],
-                              capture_output=True, text=True, timeout=60, check=True)
+        done = topiary("map", "--matrix", matrix, "--nodes", "gn[1-3]=0", "--explain=json", "-o", tmp_path / "ranks",
+                       "--config", config, *words, status=0)
         return json.loads(done.stdout), (tmp_path / "ranks").read_text(), done.stderr
 
     costs, ranks, said = mapped()

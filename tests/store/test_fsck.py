@@ -5,11 +5,9 @@ own document mends it."""
 import http.server
 import json
 import signal
-import subprocess
 import threading
 
 import pytest
-from registry_rig import BUILD, run
 from rig.processes import wait_until
 from test_restored import boot, metric, nodes, told_right
 from upkeep_rig import INTERVAL, all_there, at_rest, clone, kill_topiaryd, name, relinked, upkept
@@ -30,9 +28,7 @@ DAMAGES = {
 
 
 def fsck(registry, *options, status):
-    command = [BUILD / "topiary", "fsck", "--json", "--config", registry.config, *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
+    done = registry.topiary("fsck", "--json", *options, status=status, timeout=300)
     return json.loads(done.stdout) if status < 2 else done.stderr
 
 
@@ -208,17 +204,14 @@ def test_table():
     """As people see it."""
     with upkept(UpkeepInterval=86400) as r:
         boot(r, nodes("a"))
-        command = [BUILD / "topiary", "fsck", "--config", r.config]
-        assert run(command).decode() == "5 documents checked, 0 cannot be rebuilt\n"
+        assert r.topiary("fsck").stdout == "5 documents checked, 0 cannot be rebuilt\n"
         r.sql("UPDATE node SET diff = '\\x00' WHERE name IN ('a1', 'a2')")
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        lines = done.stdout.splitlines()
-        assert done.returncode == 1 and len(lines) == 4, done
+        lines = r.topiary("fsck", status=1).stdout.splitlines()
+        assert len(lines) == 4, lines
         assert (lines[0].split() == ["NODE", "SINCE", "DOCUMENT", "REASON"] and lines[1].startswith("a1 ")
                 and " present " in lines[1])
         assert (lines[3] == "5 documents checked, 2 cannot be rebuilt; `topiary fsck --repair` requests new exports "
                 "from 2 nodes")
         r.stop("topiaryd")
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 2 and done.stderr.count("\n") == 1
+        assert r.topiary("fsck", status=2).stderr.count("\n") == 1
         r.start_topiaryd()

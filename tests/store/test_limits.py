@@ -10,13 +10,12 @@ import re
 import resource
 import signal
 import socket
-import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from registry_rig import BUILD, SMALL, USER, machine, run, superuser
+from registry_rig import SMALL, USER, machine, run, superuser, zstd
 from rig.cluster import as_user
 from rig.elsewhere import ip
 from rig.limits import limits
@@ -73,8 +72,7 @@ def test_ranges_find_the_known_names(registry):
                          zip(BOMBS, itertools.cycle(["nodes", "drift", "facts --fact=DMIProductSerial"])))
 def test_host_list_bombs_in_commands(registry, command, bomb):
     """The list is refused, or its names are said not to be known: in bounded memory and time, and in one line."""
-    done = subprocess.run([BUILD / "topiary", *command.split(), "--config", registry.config, BOMBS[bomb][0]],
-                          preexec_fn=limits(COMMAND, cpu=20), capture_output=True, text=True, timeout=300, check=False)
+    done = registry.topiary(*command.split(), BOMBS[bomb][0], preexec_fn=limits(COMMAND, cpu=20), timeout=300)
     assert done.returncode in (1, 64), done
     assert done.stderr.count("\n") == 1 and "out of memory" not in done.stderr, done.stderr[:500]
 
@@ -173,7 +171,7 @@ def test_admitted_export_is_not_disconnected(registry):
     """What an agent sends slowly goes on while a thousand others come."""
     xml = machine(SMALL, "slow", 5)
     cred = registry.sign(registry.claim("slow", xml))
-    body = subprocess.run(["zstd", "-q", "-c"], input=xml, capture_output=True, check=True).stdout
+    body = zstd(xml)
     agent = http.client.HTTPConnection("127.0.0.1", registry.port, timeout=60)
     agent.putrequest("PUT", "/v1/nodes/slow/topology")
     for name, value in {"Authorization": f"Munge {cred}", "Content-Encoding": "zstd",
@@ -322,8 +320,7 @@ def test_a_new_database_does_not_empty_the_snapshot(registry, configured):
         copy = registry.folder / "followed"
         for text, done in ((before, 1), ("", 0)):  # as a controller does
             copy.write_text(text)
-            assert subprocess.run([BUILD / "topiary", "snapshot", "-o", copy, "--config", registry.config], check=False,
-                                  timeout=60).returncode == done
+            registry.topiary("snapshot", "-o", copy, status=done)
         assert "nodes stranger" in copy.read_text()
         configured(Database=f"host={registry.folder}/pg dbname=topiary user={USER}")
     assert wait_until(lambda: not checks(registry), 60), registry.get("/readyz").body

@@ -4,12 +4,12 @@
 import os
 import re
 import signal
-import subprocess
 import uuid
 
 import pytest
 
 from registry_rig import SMALL, machine
+from rig.command import run
 from rig.paths import BUILD
 from rig.processes import wait_until
 
@@ -96,11 +96,9 @@ def test_requests_that_fail_alike_are_one_line(registry):
 
 def test_priorities_under_systemd(registry):
     """Each line begins with its priority for the journal (sd-daemon(3))."""
-    command = [BUILD / "topiary-agent", "-v", "--local", "--config", registry.config, "--node", "local",
-               "--input", os.devnull]
-    done = subprocess.run(command, env={**os.environ, "JOURNAL_STREAM": "1:1"}, capture_output=True, text=True,
-                          check=False)
-    assert done.returncode == 1 and done.stderr.startswith("<3>local: "), done.stderr
+    done = run(BUILD / "topiary-agent", "-v", "--local", "--config", registry.config, "--node", "local", "--input",
+               os.devnull, env={**os.environ, "JOURNAL_STREAM": "1:1"}, status=1)
+    assert done.stderr.startswith("<3>local: "), done.stderr
 
 
 def test_agent(registry, tmp_path):
@@ -115,9 +113,8 @@ def test_agent(registry, tmp_path):
 
 @pytest.mark.parametrize("words", [["-v", "nodes"], ["nodes", "-v"]])
 def test_command(registry, words):
-    command = [BUILD / "topiary", *words, "--json", "--config", registry.config]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = registry.topiary(*words, "--json", status=0)
     url = re.escape(f"http://127.0.0.1:{registry.port}")
     assert re.fullmatch(rf"topiary: GET {url}/v1/nodes: status 200, \d+ bytes, \d+ ms\n", done.stderr)
-    plain = subprocess.run([c for c in command if c != "-v"], capture_output=True, text=True, check=True)
+    plain = registry.topiary("nodes", "--json")
     assert (plain.stdout, plain.stderr) == (done.stdout, "")

@@ -7,7 +7,7 @@ import re
 import subprocess
 
 import pytest
-from registry_rig import BUILD, ROOT, SMALL, machine
+from registry_rig import ROOT, SMALL, machine
 from rig.machines import CACHE
 
 VERSION = "4.32.5"
@@ -49,8 +49,7 @@ def nodes(registry):
     assert registry.put(NODES[2], other).status == 200
     cables = (f"CA 1 1 0x11 4x EDR - SW 1 1 0xa1 ( '{NODES[0]} mlx5_0' - 'MF0;leaf:MSX/U1' )\nCA 1 1 0x21 4x EDR - SW "
               "1 2 0xa1 ( 'x y' - 'leaf' )\n")
-    subprocess.run([BUILD / "topiary", "fabric", "import", "-", "--config", registry.config],
-                   input=cables.encode(), check=True, timeout=60)
+    registry.topiary("fabric", "import", "-", input=cables, status=0)
     return registry
 
 

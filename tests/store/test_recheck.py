@@ -8,6 +8,7 @@ import time
 
 import pytest
 from registry_rig import BUILD, POSTGRES, SMALL, USER, machine, run
+from rig import command
 from rig.cluster import as_user
 from rig.processes import wait_until
 from rig.unit import confined, setting
@@ -54,9 +55,8 @@ def documents_sent(registry):
 
 def restore(registry, dump):
     registry.stop("topiaryd")
-    for command in (["dropdb", "-h", registry.folder / "pg", "topiary"],
-                    ["createdb", "-h", registry.folder / "pg", "-O", USER, "topiary"]):
-        run(as_user("postgres", [str(c) for c in command]), cwd="/")
+    for words in (["dropdb"], ["createdb", "-O", USER]):
+        run(as_user("postgres", [*words, "-h", registry.folder / "pg", "topiary"]), cwd="/")
     run(as_user(USER, [POSTGRES / "psql", "-qX", "-v", "ON_ERROR_STOP=1", "-h", registry.folder / "pg",
                        "-d", "topiary"]), input=dump, cwd="/")
     registry.start_topiaryd()
@@ -138,9 +138,7 @@ def test_file_of_another_node_is_left_alone(registry, tmp_path):
 
 @pytest.mark.parametrize("options", [["--recheck", "--local"], ["--recheck", "--input", "x.xml"]])
 def test_conflicting_options(registry, options):
-    done = subprocess.run([BUILD / "topiary-agent", "--config", registry.config, *options], capture_output=True,
-                          text=True, check=False)
-    assert done.returncode == 64 and "--recheck" in done.stderr
+    assert "--recheck" in command.run(BUILD / "topiary-agent", "--config", registry.config, *options, status=64).stderr
 
 
 def test_node_without_its_file(registry):

@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 import pytest
-from registry_rig import BUILD, POSTGRES, SMALL, USER, machine, run
+from registry_rig import POSTGRES, SMALL, USER, machine, run
 from rig.cluster import as_user
 from rig.processes import wait_until
 from test_fabric import CABLES, Fabric
@@ -200,9 +200,7 @@ def test_an_accepted_class_is_lost(registry):
     first = next(iter(odd))
     boot(registry, like | {first: odd[first]})
     back = restored_clean(registry)
-    done = subprocess.run([BUILD / "topiary", "accept", "--config", registry.config, first], capture_output=True,
-                          text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    registry.topiary("accept", first, status=0)
     back()
     boot(registry, nodes("b"))
     boot(registry, odd)

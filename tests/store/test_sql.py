@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 
 import pytest
-from registry_rig import BUILD, ROOT, USER, run
+from registry_rig import ROOT, USER, run
 from rig.cluster import as_user
 from rig.machines import individual, machine
 
@@ -80,7 +80,7 @@ def reader(registry):
     guid = re.search(r'"NodeGUID" value="([^"]*)"', NODES["cn3"]).group(1).replace(":", "")
     for cables in (CABLES, CABLES[:-1]):
         net = "".join(f"{a} 4x EDR - {b} ( '{x}' - '{y}' )\n" for a, b, x, y in cables).format(guid=f"0x{guid}")
-        run([BUILD / "topiary", "fabric", "import", "-", "--config", registry.config], input=net.encode())
+        registry.topiary("fabric", "import", "-", input=net, status=0)
 
     def ask(query):
         return psql(registry, READER, query)
@@ -228,10 +228,9 @@ def test_separate_roles(registry, reader):
         assert registry.put("cn4", node_xml(4).encode()).status == 200, "a drift ends"
         query = "SELECT node, drift FROM topiary_nodes WHERE drift = 'capacity' OR node = 'cn4'"
         assert psql(registry, READER, query, "apart") == [["cn4", ""]]
-        fabric = [BUILD / "topiary", "fabric", "import", "-", "--config", registry.config]
         for cables in (1, 2, 1):
-            run(fabric, input="".join(f"CA 1 1 0x1{i} 4x EDR - SW 1 {i + 1} 0xa1 ( 'cn{i} mlx5_0' - 's' )\n"
-                                      for i in range(cables)).encode())
+            registry.topiary("fabric", "import", "-", status=0, input="".join(
+                f"CA 1 1 0x1{i} 4x EDR - SW 1 {i + 1} 0xa1 ( 'cn{i} mlx5_0' - 's' )\n" for i in range(cables)))
         assert psql(registry, READER,
                     "SELECT count(*) FILTER (WHERE until IS NULL), count(*) FROM topiary_fabric_links",
                     "apart") == [["1", "2"]]

@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 from registry_rig import SMALL, USER, machine, run
+from rig import command
 from rig.paths import BUILD
 from rig.processes import wait_until
 
@@ -54,21 +55,16 @@ def secure(registry, configured, authority, own):
     return start
 
 
-def command(registry, *words):
-    return subprocess.run([BUILD / "topiary", *words, "--config", registry.config], capture_output=True, text=True,
-                          timeout=60, check=False)
-
-
 def test_agent_and_commands(secure, tmp_path):
     registry = secure()
     file = tmp_path / "safe.xml"
     file.write_bytes(machine(SMALL, "safe", 1))
     done = registry.agent("safe", file, "--once")
     assert done.returncode == 0 and "acknowledged" in done.stderr, done.stderr
-    assert "safe" in command(registry, "nodes").stdout
-    shown = command(registry, "show", "--xml", "safe")
+    assert "safe" in registry.topiary("nodes").stdout
+    shown = registry.topiary("show", "--xml", "safe")
     assert shown.stdout == file.read_text(), shown.stderr
-    assert command(registry, "accept", "safe").returncode == 0
+    assert registry.topiary("accept", "safe").returncode == 0
 
 
 def test_snapshot_watch(secure, tmp_path):
@@ -94,15 +90,15 @@ def test_only_certificates_of_the_ca(secure, authority, tmp_path):
         registry = secure(**settings)
         done = registry.agent("lost", file, "--once")
         assert done.returncode == 1 and f"https://127.0.0.1:{registry.port}" in done.stderr, (settings, done.stderr)
-        assert command(registry, "nodes").returncode == 1
+        assert registry.topiary("nodes").returncode == 1
         assert registry.sql("SELECT count(*) FROM node WHERE name = 'lost'") == "0"
 
 
 def test_no_plain_http_beside_it(secure):
     registry = secure()
-    plain = command(registry, "nodes", "--url", f"http://127.0.0.1:{registry.port}")
+    plain = registry.topiary("nodes", "--url", f"http://127.0.0.1:{registry.port}")
     assert plain.returncode == 1 and plain.stdout == ""
-    assert command(registry, "nodes").returncode == 0
+    assert registry.topiary("nodes").returncode == 0
 
 
 def test_no_old_version(secure, authority):
@@ -112,9 +108,8 @@ def test_no_old_version(secure, authority):
         context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1_2, version
         with socket.create_connection(("127.0.0.1", registry.port), timeout=60) as s:
             assert context.wrap_socket(s, server_hostname="127.0.0.1").version() == version.name.replace("_", ".")
-    old = subprocess.run(["openssl", "s_client", "-tls1_1", "-cipher", "ALL:@SECLEVEL=0", "-connect",
-                          f"127.0.0.1:{registry.port}"],
-                         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    old = command.run("openssl", "s_client", "-tls1_1", "-cipher", "ALL:@SECLEVEL=0", "-connect",
+                      f"127.0.0.1:{registry.port}", stdin=subprocess.DEVNULL)
     assert old.returncode and "Cipher is (NONE)" in old.stdout
 
 

@@ -4,11 +4,9 @@
 import json
 import random
 import re
-import subprocess
 
 import pytest
-from rig.command import topiary
-from rig.paths import BUILD
+from rig.command import topiary, trace_made
 
 MACHINE = "Package:2 [numa] L3:1 Core:4 PU:2"
 SNAPSHOT = f"""\
@@ -46,9 +44,7 @@ def leave(folder, node, tasks, nodes=1, trace=None, busy=None, **head):
     lines = [{"tasks": 1, "step": "7.0", "node": node, "nodes": nodes, "cores": f"0-{CORES - 1}", **head}, *tasks]
     (step / f"{node}.tasks").write_text("".join(json.dumps(line) + "\n" for line in lines))
     if trace:
-        subprocess.run([BUILD / "tests" / "trace_make", step / f"{node}.trace", MACHINE, str(trace), node,
-                        *(["", str(busy)] if busy else [])],
-                       capture_output=True, check=True, timeout=60)
+        trace_made(step / f"{node}.trace", MACHINE, trace, node, busy=busy or 0)
     return step
 
 

@@ -93,7 +93,7 @@ def test_tables():
     (["cluster"], "cluster: unknown, expected node or show"), ([], "node"), (["node", "--time=0"], "--time=0"),
     (["show"], "expected show NODE"), (["node", "--node=x"], "--node requires --send"),
     (["node", "--send", "--node=a b"], "not the name of a node"), (["node", "--send", "--costs"], "exclude each other"),
-    (["show", "cn1", "--send"], "require node"),
+    (["show", "cn1", "--send"], "require node"), (["node", "cn1"], "expected node"),
 ])
 def test_bad_input(options, words):
     done = bench(*options)
@@ -126,11 +126,3 @@ def test_walk_is_recorded(how, tmp_path):
         done = topiary("trace", "summary", tmp_path / "trace", "--json", status=0)
         busy, = (m["total"] for m in json.loads(done.stdout)["metrics"] if m["metric"] == "busy")
         assert busy > 0.3e9
-
-
-@pytest.mark.parametrize("words, error", [
-    (["show"], "expected show NODE"), (["node", "cn1"], "expected node"), (["run"], "run: unknown, expected node"),
-])
-def test_wrong_words(words, error):
-    done = bench(*words)
-    assert (done.returncode, done.stdout) == (64, "") and error in done.stderr

@@ -3,33 +3,20 @@
 """topiary trace html: the page has what was recorded, whatever its names are, and shows it in a browser."""
 import json
 import re
-import subprocess
 
 import pytest
 from rig.browser import PROGRAM, Browser
+from rig.command import printed, topiary, trace_made
 from rig.machines import machines
-from rig.paths import BUILD, CACHE
+from rig.paths import CACHE
 from rig.shown import number
 
 TICKS = 130
 HOSTILE = "</script><img src=x onerror=\"document.title='hit'\"><!--<script>'\\\\n&amp;\u2028\u00e9"
 
 
-def make(path, topology="Package:2 [numa] L3:2 Core:2 PU:2", ticks=TICKS, node="made", name=None):
-    subprocess.run([BUILD / "tests" / "trace_make", path, topology, str(ticks), node, *([name] if name else [])],
-                   capture_output=True, timeout=120, check=True)
-    return path
-
-
-def trace(*args):
-    return subprocess.run([BUILD / "topiary", "trace", *map(str, args)], capture_output=True, text=True, timeout=120,
-                          check=False)
-
-
 def page(path, *options):
-    done = trace("html", path, *options)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+    return printed("trace", "html", path, *options)
 
 
 def data(html):
@@ -47,7 +34,7 @@ def values(document, metric, level):
 
 @pytest.fixture(scope="module", name="made")
 def fixture_made(tmp_path_factory):
-    return make(tmp_path_factory.mktemp("page") / "made.trace")
+    return trace_made(tmp_path_factory.mktemp("page") / "made.trace")
 
 
 @pytest.fixture(scope="module", name="browser")
@@ -63,7 +50,7 @@ def test_page_has_all_ticks_of_a_small_trace(made):
     document = data(page(made))
     assert (document["node"], document["ticks"], document["merged"], document["open_end"]) == ("made", TICKS, 1, False)
     assert document["times"] == list(range(1, TICKS + 1))
-    exported = json.loads(trace("export", made, "--json", "--level=Core").stdout)
+    exported = json.loads(printed("trace", "export", made, "--json", "--level=Core"))
     cycles = next(i for i, m in enumerate(exported["metrics"]) if m["name"] == "cycles")
     for at, step in enumerate(values(document, "cycles", "Core")):
         # three digits
@@ -71,13 +58,13 @@ def test_page_has_all_ticks_of_a_small_trace(made):
 
 
 def test_large_trace_is_added_up_to_a_page_below_5_mb(tmp_path):
-    path = make(tmp_path / "t", "Package:2 [numa] L3:8 Core:8 PU:2", 1000)
+    path = trace_made(tmp_path / "t", "Package:2 [numa] L3:8 Core:8 PU:2", 1000)
     html = page(path)
     document = data(html)
     n = document["merged"]
     assert len(html.encode()) < 5e6 and 1 < n < 10 and len(document["times"]) == -(-1000 // n)
     assert page(path, "--metric=cycles") and data(page(path, "--metric=cycles"))["merged"] == 1
-    exported = json.loads(trace("export", path, "--json", "--level=Package").stdout)
+    exported = json.loads(printed("trace", "export", path, "--json", "--level=Package"))
     index = {m["name"]: i for i, m in enumerate(exported["metrics"])}
     samples = [s["values"] for s in exported["samples"]]
     for at in (0, 1, len(document["times"]) - 1):
@@ -92,7 +79,7 @@ def test_large_trace_is_added_up_to_a_page_below_5_mb(tmp_path):
 @pytest.mark.parametrize("name", machines())
 def test_pages_of_real_machines(name, tmp_path):
     """What an object contains follows it, one level deeper, and the PUs add up to the machine."""
-    path = make(tmp_path / "t", CACHE / "machines" / f"{name}.xml", 3)
+    path = trace_made(tmp_path / "t", CACHE / "machines" / f"{name}.xml", 3)
     document = data(page(path))
     for metric in document["metrics"]:
         depths = [depth for depth, *_ in metric["rows"]]
@@ -105,14 +92,14 @@ def test_pages_of_real_machines(name, tmp_path):
 
 
 def test_hostile_names_stay_text(tmp_path):
-    html = page(make(tmp_path / "t", ticks=2, node=HOSTILE))
+    html = page(trace_made(tmp_path / "t", ticks=2, node=HOSTILE))
     assert data(html)["node"] == HOSTILE
     assert html.count("<script") == 2 and html.count("</script") == 2 and "<img" not in html and "<!--" not in html
 
 
 def test_hostile_name_of_an_object_stays_text(tmp_path):
     name = "</script><script>alert(1)//\"\\"
-    html = page(make(tmp_path / "t", ticks=2, name=name))
+    html = page(trace_made(tmp_path / "t", ticks=2, name=name))
     assert [row for _, _, row in data(html)["metrics"][0]["rows"] if "<" in row] == [name]
     assert html.count("<script") == 2 and html.count("</script") == 2
 
@@ -125,7 +112,7 @@ def test_lost_blocks_are_a_step_of_their_own(made, tmp_path):
         return at + 32 + int.from_bytes(whole[at + 8:at + 12], "little")
     first = end(8)
     (tmp_path / "late").write_bytes(whole[:end(first)] + whole[end(end(first)):-16])
-    done = trace("html", tmp_path / "late", "--metric=cycles")
+    done = topiary("trace", "html", tmp_path / "late", "--metric=cycles")
     document = data(done.stdout)
     assert (done.returncode == 0 and document["open_end"]
             and document["times"] == [*range(1, 61), *range(121, TICKS + 1)])
@@ -148,8 +135,8 @@ def test_absent_values_are_null(made, tmp_path):
     (["{empty}"], 1, "{empty}: has no ticks"),
 ])
 def test_bad_input(made, tmp_path, args, status, why):
-    words = {"made": made, "empty": make(tmp_path / "empty", ticks=0)}
-    done = trace("html", *(a.format(**words) for a in args))
+    words = {"made": made, "empty": trace_made(tmp_path / "empty", ticks=0)}
+    done = topiary("trace", "html", *(a.format(**words) for a in args))
     assert (done.returncode, done.stdout) == (status, "") and why.format(**words) in done.stderr, done.stderr
 
 
@@ -205,7 +192,7 @@ def test_browser_shows_the_tree_over_time(made, browser, tmp_path):
 @pytest.mark.parametrize("topology, level", [("Core:1 PU:1", "Machine"), ("Core:1 PU:2", "PU"),
                                              ("Package:2 [numa] L3:2 Core:2 PU:2", "PU")])
 def test_letters_of_few_boxes_are_no_larger_than_those_of_many(browser, tmp_path, topology, level):
-    open_page(browser, tmp_path, page(make(tmp_path / "few.trace", topology, 8), f"--level={level}"))
+    open_page(browser, tmp_path, page(trace_made(tmp_path / "few.trace", topology, 8), f"--level={level}"))
     assert 5 < browser.run("boxes[0].value.getBoundingClientRect().height") < 25
 
 
@@ -238,6 +225,6 @@ def test_browser_plays(made, browser, tmp_path):
 
 
 def test_browser_shows_hostile_names_as_text(browser, tmp_path):
-    open_page(browser, tmp_path, page(make(tmp_path / "t", ticks=2, node=HOSTILE)))
+    open_page(browser, tmp_path, page(trace_made(tmp_path / "t", ticks=2, node=HOSTILE)))
     assert (browser.run("at('node').textContent") == HOSTILE == browser.run("document.title")
             and browser.run("document.images.length") == 0)

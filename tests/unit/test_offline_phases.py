@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 from rig import command
-from rig.command import topiary
+from rig.command import printed, topiary, trace_made
 from rig.paths import BUILD, ROOT
 from rig.processes import wait_until
 
@@ -19,19 +19,10 @@ TICKS, SECOND = 130, 10**9
 PROGRAM = BUILD / "tests" / "phases"
 
 
-def printed(*args):
-    done = topiary("trace", *args)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
-
-
 @pytest.fixture(name="made")
 def fixture_made(tmp_path):
     """A trace of 130 s that began in 1970, one tick a second."""
-    path = tmp_path / "cn1.trace"
-    subprocess.run([BUILD / "tests" / "trace_make", path, "Package:2 [numa] Core:2 PU:2", str(TICKS)],
-                   capture_output=True, timeout=120, check=True)
-    return path
+    return trace_made(tmp_path / "cn1.trace", "Package:2 [numa] Core:2 PU:2", TICKS)
 
 
 class Marks:
@@ -52,7 +43,7 @@ class Marks:
 
 
 def phases(trace):
-    found = json.loads(printed("phases", trace, "--json"))
+    found = json.loads(printed("trace", "phases", trace, "--json"))
     return found, {p["phase"]: p for p in found["phases"]}
 
 
@@ -62,7 +53,7 @@ def fixture_marks(made):
 
 
 def totals(trace, *args):
-    found = json.loads(printed("summary", trace, "--json", "--level=Package", *args))
+    found = json.loads(printed("trace", "summary", trace, "--json", "--level=Package", *args))
     return found, {(m["metric"], m["object"]): m["total"] for m in found["metrics"]}
 
 
@@ -78,7 +69,7 @@ def test_phases_divide_the_trace(made, marks):
     _, whole = totals(made)
     solve, exchange = totals(made, "--phase=solve"), totals(made, "--phase=exchange")
     assert (solve[0]["ticks"], solve[0]["seconds"], exchange[0]["ticks"]) == (61, pytest.approx(61), 40)
-    rows = list(csv.DictReader(printed("export", made, "--level=Package", "--per-tick").splitlines()))
+    rows = list(csv.DictReader(printed("trace", "export", made, "--level=Package", "--per-tick").splitlines()))
 
     def total(metric, n, ticks):
         return sum(float(r["value"]) for r in rows
@@ -94,11 +85,11 @@ def test_phases_divide_the_trace(made, marks):
 
 def test_times_stay_where_they_are_shown(made, marks):
     marks.phase("late", 40.2, 50.2)
-    exported = {float(r["time"]) for r in csv.DictReader(printed("export", made, "--phase=late").splitlines())}
+    exported = {float(r["time"]) for r in csv.DictReader(printed("trace", "export", made, "--phase=late").splitlines())}
     assert exported == set(range(41, 51))
-    assert "from 44.000 to 45.000 s" in printed("show", made, "--phase=late", "--at=44.5").splitlines()[0]
+    assert "from 44.000 to 45.000 s" in printed("trace", "show", made, "--phase=late", "--at=44.5").splitlines()[0]
     assert topiary("trace", "show", made, "--phase=late", "--at=60").returncode == 1
-    page = printed("html", made, "--phase=late", "--metric=cycles")
+    page = printed("trace", "html", made, "--phase=late", "--metric=cycles")
     assert [float(t) for t in re.search(r'"times":\[([^]]*)\]', page)[1].split(",")] == list(range(41, 51))
 
 
@@ -106,10 +97,10 @@ def test_replay_and_page_name_the_phase(made, marks):
     marks.phase("step", 10)
     marks.phase("solve</script>", 20, 30)
     marks.add(f"E {marks.id} 1 {100 * SECOND + 77} step")
-    lines = [json.loads(line) for line in printed("replay", made, "--json", "--level=Machine").splitlines()]
+    lines = [json.loads(line) for line in printed("trace", "replay", made, "--json", "--level=Machine").splitlines()]
     assert [line.get("phase") for line in lines] == \
         [None] * 10 + ["step"] * 10 + ["solve</script>"] * 10 + ["step"] * 70 + [None] * 30
-    page = printed("html", made, "--metric=cycles", "--level=Machine")
+    page = printed("trace", "html", made, "--metric=cycles", "--level=Machine")
     assert page.count("</script>") == 2 and '"phases":["step","solve\\u003c/script>"]' in page
     assert len(re.search(r'"phased":\[([^]]*)\]', page)[1].split(",")) == TICKS
 
@@ -118,7 +109,7 @@ def test_paje_has_the_phases_as_states(made, marks, tmp_path):
     marks.phase('warm "up"', 10, 20)
     marks.phase("solve", 20, 30)
     path = tmp_path / "made.paje"
-    path.write_text(printed("export", made, "--paje", "--level=Machine"))
+    path.write_text(printed("trace", "export", made, "--paje", "--level=Machine"))
     done = command.run("pj_dump", path)
     assert (done.returncode, done.stderr) == (0, "")
     # State, container, type, start, end, duration, depth, value
@@ -134,7 +125,7 @@ def test_phases_within_others(made, marks):
     marks.add(f"E {marks.id} 1 {100 * SECOND + 77} step")
     found, each = phases(made)
     assert [(p["phase"], p["depth"], p["ticks"]) for p in found["phases"]] == [("step", 0, 90), ("solve", 1, 10)]
-    assert "at 25.000 s, in phase solve" in printed("replay", made)
+    assert "at 25.000 s, in phase solve" in printed("trace", "replay", made)
 
 
 def test_half_of_the_processes_decide(made):
@@ -202,7 +193,7 @@ def test_names_are_bounded_and_control_nothing(made, marks):
     other = Marks(path)
     other.phase("\x1b[2J\xc2\x9b", 110, 112)
     other.phase("y" * 500, 115, 116)
-    assert "\x1b" not in printed("phases", made) and set(phases(made)[1]) == {"?[2J??", "y" * 63}
+    assert "\x1b" not in printed("trace", "phases", made) and set(phases(made)[1]) == {"?[2J??", "y" * 63}
 
 
 @pytest.mark.parametrize("args, text, error", [
@@ -236,7 +227,7 @@ def test_advice_is_about_the_phase(made, marks):
     marks.phase("a", 0, 15)
     marks.phase("a", 100, 115)
     marks.phase("short", 50, 55)
-    found = json.loads(printed("advise", made, "--phase=a", "--json"))
+    found = json.loads(printed("trace", "advise", made, "--phase=a", "--json"))
     assert found["seconds"] == pytest.approx(30) and "idle cores" in [check["kind"] for check in found["checks"]]
     done = topiary("trace", "advise", made, "--phase=short")
     assert done.returncode == 1 and "5 ticks, advice needs at least 10" in done.stderr
@@ -244,10 +235,9 @@ def test_advice_is_about_the_phase(made, marks):
 
 # --- the library
 
-def run(path, *args, check=True, **how):
+def run(path, *args, status=0, **how):
     env = {**os.environ, **({"TOPIARY_PHASES": str(path)} if path is not None else {})}
-    return subprocess.run([PROGRAM, *map(str, args)], env=env, capture_output=True, text=True, timeout=60,
-                          check=check, **how)
+    return command.run(PROGRAM, *args, env=env, status=status, **how)
 
 
 def lines_of(path):
@@ -296,7 +286,7 @@ def test_threads_have_their_own(tmp_path):
 
 def test_killed_program_leaves_all_but_a_second(tmp_path):
     path = tmp_path / "x.phases"
-    assert run(path, 600, 3, "kill", check=False).returncode == -signal.SIGKILL
+    run(path, 600, 3, "kill", status=-signal.SIGKILL)
     lines, = lines_of(path).values()
     assert len(lines) > 2 and [(what, name) for what, _, name in lines] == (3 * STEP)[:len(lines)]
 
@@ -348,7 +338,7 @@ def test_recorded_program_has_its_phases(tmp_path):
     assert each["step"]["seconds"] == pytest.approx(2.4, abs=1.5) and each["compute"]["times"] == 2
     busy = {}
     for name in ("compute", "wait"):
-        summary = json.loads(printed("summary", tmp_path / "x.trace", "--json", f"--phase={name}"))
+        summary = json.loads(printed("trace", "summary", tmp_path / "x.trace", "--json", f"--phase={name}"))
         busy[name] = next(m["average"] for m in summary["metrics"] if m["metric"] == "busy") * 1e-9
     assert busy["compute"] > 3 * busy["wait"], busy
 

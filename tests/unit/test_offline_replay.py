@@ -5,11 +5,9 @@ import functools
 import json
 import random
 import re
-import subprocess
 
 import pytest
 from rig import command
-from rig.paths import BUILD
 
 SNAPSHOT = """topiary-snapshot 1
 shape small Package:2 [NUMANode] L3Cache:1 Core:4 PU:1
@@ -185,9 +183,7 @@ def test_mistyped_file_is_named(snapshot, tmp_path, snapshot_there):
         done = topiary(*place, jobs)
         assert (done.returncode, done.stdout, done.stderr) == \
             (1, "", f"topiary: replay: {jobs}: No such file or directory\n")
-    trace_file = tmp_path / "cn1.trace"
-    subprocess.run([BUILD / "tests" / "trace_make", trace_file, "Core:2 PU:1", "3"], capture_output=True, timeout=60,
-                   check=True)
+    trace_file = command.trace_made(tmp_path / "cn1.trace", "Core:2 PU:1", 3)
     done = topiary(*place, trace_file)
     assert (done.returncode, done.stdout) == (1, "")
     assert (done.stderr == f"topiary: replay: {trace_file}: a trace of a node, expected past jobs: "

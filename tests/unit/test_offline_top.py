@@ -13,7 +13,7 @@ import sys
 import time
 
 import pytest
-from rig.command import topiary
+from rig.command import topiary, trace_made
 from rig.event_to_screen import delays
 from rig.paths import BUILD
 from rig.processes import wait_until
@@ -26,15 +26,9 @@ PUS = sorted(os.sched_getaffinity(0))
 BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
 
 
-def make(path, topology="Package:2 [numa] L3:2 Core:2 PU:2", ticks=TICKS, node="made"):
-    subprocess.run([BUILD / "tests" / "trace_make", path, topology, str(ticks), node], capture_output=True,
-                   timeout=120, check=True)
-    return path
-
-
 @pytest.fixture(scope="module", name="made")
 def fixture_made(tmp_path_factory):
-    return make(tmp_path_factory.mktemp("top") / "made.trace")
+    return trace_made(tmp_path_factory.mktemp("top") / "made.trace")
 
 
 @pytest.fixture(name="terminal")
@@ -104,13 +98,13 @@ def test_bars_and_colours_are_relative_to_the_greatest_at_the_level(made, termin
 
 
 def test_names_of_boxes_are_not_cut_in_a_word(terminal, tmp_path):
-    screen = terminal("top", make(tmp_path / "t", "Package:2 [numa] L2:2 Core:1 PU:1", 3), columns=60)
+    screen = terminal("top", trace_made(tmp_path / "t", "Package:2 [numa] L2:2 Core:1 PU:1", 3), columns=60)
     screen.wait(lambda: len(screen.boxes()) == 7)
     assert list(screen.boxes())[1:4] == ["Package 0 + NUMANode 0", "L2Cache 0", "L2Cache 1"], "\n".join(screen.display)
 
 
 def test_levels_fold_to_the_size_of_the_terminal(terminal, tmp_path):
-    screen = terminal("top", make(tmp_path / "t", "Package:2 [numa] L3:8 Core:8 PU:2", 3), lines=60)
+    screen = terminal("top", trace_made(tmp_path / "t", "Package:2 [numa] L3:8 Core:8 PU:2", 3), lines=60)
     levels = ["Machine", "Package", "L3Cache", "Core", "PU"]
     # 256 PUs do not fit.
     for key, n in [("", 4), ("-", 3), ("-", 2), ("-", 1), ("-", 1), ("+", 2), ("+", 3), ("+", 4), ("+", 5), ("+", 5)]:
@@ -281,14 +275,14 @@ def test_json_lines(made):
 
 
 def test_hostile_name_of_a_node(tmp_path, terminal):
-    screen = terminal("top", make(tmp_path / "t", ticks=1, node="%s%n\u00db" + "y" * 200))
+    screen = terminal("top", trace_made(tmp_path / "t", ticks=1, node="%s%n\u00db" + "y" * 200))
     screen.wait(lambda: "q Quit" in screen.display[-1])
     assert screen.display[0].startswith("%s%n") and "y" * 60 in screen.display[0]
     assert shown(screen, "Machine")
 
 
 def test_name_that_controls_a_terminal_is_refused(tmp_path):
-    path = make(tmp_path / "t", ticks=1, node="cn1\u009b31m")
+    path = trace_made(tmp_path / "t", ticks=1, node="cn1\u009b31m")
     for words in (["top", path], ["trace", "summary", path], ["trace", "replay", path]):
         done = topiary(*words)
         assert (done.returncode, done.stdout, done.stderr) == \

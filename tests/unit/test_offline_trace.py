@@ -8,7 +8,8 @@ import struct
 import subprocess
 
 import pytest
-from rig.command import run, topiary
+from rig import command
+from rig.command import run, topiary, trace_made
 from rig.machines import machines
 from rig.paths import BUILD, CACHE
 from rig.shown import number
@@ -23,9 +24,7 @@ def trace(*args, **how):
 
 
 def printed(*args, **how):
-    done = trace(*args, **how)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+    return command.printed("trace", *args, **how)
 
 
 def rows(*args):
@@ -302,7 +301,5 @@ def test_advice_says_what_it_cannot_tell(made):
 
 
 def test_short_trace_is_no_evidence(tmp_path):
-    subprocess.run([BUILD / "tests" / "trace_make", tmp_path / "short", "Core:2 PU:1", "3"], capture_output=True,
-                   timeout=60, check=True)
-    done = trace("advise", tmp_path / "short")
+    done = trace("advise", trace_made(tmp_path / "short", "Core:2 PU:1", 3))
     assert done.returncode == 1 and "3 ticks, advice needs at least 10" in done.stderr
