@@ -171,8 +171,7 @@ static void describe_memory(const struct verdict *v, struct buf *out)
 	if (!v->memory_far)
 		return;
 	buf_printf(out, "on %u of %u node%s, it requests more than the NUMA nodes of its cores have free: part of it"
-		   " may be far",
-		   v->memory_far, v->nodes, PLURAL(v->nodes));
+		   " may be far", v->memory_far, v->nodes, PLURAL(v->nodes));
 }
 
 static void describe_gpus(const struct verdict *v, struct buf *out)
@@ -232,8 +231,12 @@ static void describe_left(const struct verdict *v, struct buf *out)
 
 static void describe_room(const struct verdict *v, struct buf *out)
 {
-	/* Of tasks to be spread, room is for one in each domain; Slurm found room for the cores. */
-	if (!v->candidates || (v->outcome == VERDICT_LEFT && v->request.fit == FIT_SPREAD && !v->unknown))
+	/*
+	 * Slurm found room for the cores: where it has more nodes than were offered they are from another offer, and of
+	 * tasks to be spread, room is for one in each domain.
+	 */
+	if (!v->candidates || (v->outcome == VERDICT_LEFT &&
+			       (v->candidates < v->nodes || (v->request.fit == FIT_SPREAD && !v->unknown))))
 		return;
 	buf_printf(out, "%u of ", v->room);
 	add_counted(out, v->candidates, LEVEL_NODE);
