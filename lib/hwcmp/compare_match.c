@@ -223,38 +223,30 @@ static int rest_order(const void *x, const void *y)
 	return (a->object > b->object) - (a->object < b->object);
 }
 
-static size_t rest_collect(const struct compare_match *m, int which, const char *only, struct rest *out)
-{
-	const struct compare_side *s = &m->side[which];
-	size_t n = 0;
-
-	for (size_t i = 1; i < s->t->n; i++) {
-		const struct xml_type *type = s->t->objects[i].type;
-		int package = only ? 0 : which ? s->partner[s->package[i]] : s->package[i];
-
-		if (!is_free(s, i) || s->offline[i] || type->family > FAMILY_MEMORY || package < 0)
-			continue;
-		if (only && strcmp(type->name, only))
-			continue;
-		out[n++] = (struct rest){ type, package, i };
-	}
-	qsort(out, n, sizeof(*out), rest_order);
-	return n;
-}
-
 /* In order, those of a type in a package; only: of this type alone, anywhere. */
 static int pair_rest(struct compare_match *m, const char *only)
 {
 	struct rest *list[2] = { calloc(m->side[0].t->n, sizeof(**list)), calloc(m->side[1].t->n, sizeof(**list)) };
-	size_t n[2], at[2] = {0};
+	size_t n[2] = {0}, at[2] = {0};
 
 	if (!list[0] || !list[1]) {
 		free(list[0]);
 		free(list[1]);
 		return -1;
 	}
-	for (int i = 0; i < 2; i++)
-		n[i] = rest_collect(m, i, only, list[i]);
+	for (int which = 0; which < 2; which++) {
+		const struct compare_side *s = &m->side[which];
+
+		for (size_t i = 1; i < s->t->n; i++) {
+			const struct xml_type *type = s->t->objects[i].type;
+			int package = only ? 0 : which ? s->partner[s->package[i]] : s->package[i];
+
+			if (is_free(s, i) && !s->offline[i] && type->family <= FAMILY_MEMORY && package >= 0 &&
+			    (!only || !strcmp(type->name, only)))
+				list[which][n[which]++] = (struct rest){ type, package, i };
+		}
+		qsort(list[which], n[which], sizeof(**list), rest_order);
+	}
 	while (at[0] < n[0] && at[1] < n[1]) {
 		const struct rest *a = &list[0][at[0]], *b = &list[1][at[1]];
 		int rc = rest_order(&(struct rest){ a->type, a->package, 0 }, &(struct rest){ b->type, b->package, 0 });

@@ -58,7 +58,7 @@ size_t route_number(const struct route *r);
  */
 void reply_set_etag(struct call *c);
 
-/* Queue the reply; libmicrohttpd owns its body afterwards. Called by server.c. */
+/* Queue the reply; libmicrohttpd owns its body afterwards. Called by request.c. */
 enum MHD_Result reply_send(struct MHD_Connection *conn, struct call *c);
 
 #endif

@@ -10,7 +10,7 @@
  * Threads for the parts of requests that may wait, for munged, PostgreSQL, the parser or the resolver, so that the
  * threads of libmicrohttpd never do. A job starts at once: an idle thread runs it, or a new one. So there are as many
  * threads as jobs in progress, which the number of connections bounds; idle ones end after some seconds. Called by
- * server.c.
+ * request.c.
  */
 struct workers;
 
