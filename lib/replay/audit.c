@@ -206,6 +206,9 @@ static int jobs_prepare(struct audit *u, struct err *e)
 		size_t before = u->nallocs;
 
 		u->running += j->state == JOB_HOLDS;
+		/* It had cores, and they are not shown: what was free when others began is not known. */
+		if (j->state == JOB_ENDED && !j->nshares && j->end > j->start)
+			u->known_since = 0;
 		if (j->state == JOB_OTHER && !j->fault)
 			continue;
 		if (!s.fault && !j->nshares && j->state == JOB_HOLDS)

@@ -60,7 +60,7 @@ SMOKE_2605 := $(addprefix tests/cluster/compose/test_,metrics.py exclusive_topol
 smoke = $(addprefix tests/cluster/test_$(strip $(1)).py::test_,$(2))
 SMOKE := tests/unit/test_decide.c \
 	$(call smoke, fit, fewest_domains level_off_is_stock required_boundary_is_waited_for impossible_requirement_is_refused path_is_kept comment_equals_options) \
-	$(call smoke, why, placed_job) tests/cluster/compose/test_accounting.py \
+	$(call smoke, why, placed_job) $(call smoke, audit, is_right) tests/cluster/compose/test_accounting.py \
 	$(call smoke, numa_memory, memory_is_near require_waits_until_memory_is_free running_jobs_survive_a_restart_of_slurmctld) \
 	$(call smoke, topology, step_on_each_node_has_that_nodes environment_names_the_topology_and_its_quickest_reader \
 		program_adopts_the_image steps_with_the_same_cores_share_one_image exports_come_back_byte_for_byte) \

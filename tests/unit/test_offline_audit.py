@@ -450,6 +450,67 @@ def test_page(past, tmp_path):
         browser.close()
 
 
+@pytest.fixture(name="site")
+def fixture_site(tmp_path):
+    """site(nodes, jobs, *options): an audit that runs the commands of a site, whose arguments are then in `ran`."""
+    (tmp_path / "x.xml").write_text(lstopo("pack:2 l3:2 core:4 pu:1"))
+    (tmp_path / "sacct.out").write_text(SACCT)
+    answers = {
+        "scontrol": 'case "$*" in *config) printf "x\\nMinJobAge = 300\\n";; *node) cat nodes;; *job) cat jobs;; esac',
+        "srun": 'case "$*" in *m1*) exit 1;; esac; cat x.xml', "sacct": "cat sacct.out"}
+    (tmp_path / "bin").mkdir()
+    for name, script in answers.items():
+        (tmp_path / "bin" / name).write_text(f'#!/bin/sh\necho "{name} $*" >>ran\n{script}\n')
+        (tmp_path / "bin" / name).chmod(0o755)
+
+    def site(nodes, jobs, *options, **how):
+        (tmp_path / "nodes").write_text(nodes)
+        (tmp_path / "jobs").write_text(jobs)
+        return topiary("--json", *options, cwd=tmp_path, **how,
+                       env={**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"})
+    return site
+
+
+def test_collects_one_xml_of_a_kind(site, tmp_path):
+    """A kind of which lstopo cannot be run stays without, and is named."""
+    done = site(node_text() + node_text("n2") + node_text("m1", 1, 4), one_job(1, "0-3", node="n2"), "--collect",
+                "--days=7", status=0)
+    told = json.loads(done.stdout)
+    assert (told["audited"], told["nodes_without_topology"], told["past"]["jobs"]) == (1, 1, 40)
+    assert (tmp_path / "n1.xml").exists() and "lstopo on m1: srun ended with status 1" in done.stderr
+    ran = (tmp_path / "ran").read_text().split("\n")
+    assert sum(line.startswith("srun") for line in ran) == 2
+    assert [line for line in ran if "-S now-7days" in line and line.startswith("sacct -aXP")]
+    (tmp_path / "bin" / "sacct").write_text("#!/bin/sh\nexit 1\n")
+    done = site(node_text(), one_job(1, "0-3"), "--topology", "n1=x.xml", "--days=7", status=0)
+    assert "past jobs are not replayed: sacct ended with status 1" in done.stderr and "past" not in done.stdout
+
+
+@pytest.mark.parametrize("held, began, level, shown", [
+    ("0-3", 20, "better_was_free", True), ("0-5,10-15", 20, "none_better_free", True),
+    ("0-5,10-15", 2000, "unknown", True), ("0-3", 20, "unknown", False),
+])
+def test_jobs_that_ended_are_known_for_min_job_age(site, held, began, level, shown):
+    """Job 2 is on two L3 caches; job 1 has ended since."""
+    now = int(time.time())
+    ended = one_job(1, held, start=now - began - 50).replace("RUNNING", "COMPLETED").replace(
+        "EndTime=Unknown", time.strftime("EndTime=%Y-%m-%dT%H:%M:%S", time.localtime(now - 5)))
+    if not shown:
+        ended = "".join(line for line in ended.splitlines(True) if "CPU_IDs" not in line)
+    told = json.loads(site(node_text(), ended + one_job(2, "6-9", start=now - began), "--topology", "n1=x.xml",
+                           status=0).stdout)
+    assert (told["running"], told["levels"]["l3"]["split"], told["levels"]["l3"][level]) == (1, 1, 1)
+
+
+def test_xml_of_another_node(audit, tmp_path):
+    """Of other hardware it is refused by its cores, and a node that is given twice has its first."""
+    (tmp_path / "y.xml").write_text(lstopo("pack:1 l3:3 core:4 pu:1"))
+    told = audit(node_text(), one_job(1, "0-3"), "--topology", f"n1={tmp_path}/y.xml", xml=None)
+    assert told["nodes_otherwise"][0]["finding"] == \
+        "slurm.conf has 2 x 8 cores, the hardware 12: jobs are not audited" and told["audited"] == 0
+    assert audit(node_text(), one_job(1, "0-3"), "--topology", f"n1={tmp_path}/y.xml")["audited"] == 1
+
+
 @pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
 def test_one_file_to_carry(tmp_path, arch):
     """It needs nothing of the host that it is copied to, and its audit is that of the whole command."""

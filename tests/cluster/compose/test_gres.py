@@ -84,6 +84,8 @@ def test_why_names_gpus_that_are_far(rich, node):
     (record,) = jobs(ours, number)
     assert told == [2, 2, 4] and not packages(cores(ours, record)[node]) & set(gpus(record))
     assert "2 of 2 are far from all of its cores, 4 of its cores are far" in ours.topiary("why", "-v", number).stdout
+    audit = json.loads(ours.topiary("audit", "--json").stdout)
+    assert [(job["gpus"], job["gpus_far"]) for job in audit["jobs"] if job["job"] == number] == [(2, 2)]
 
 
 @pytest.mark.parametrize("submissions", [

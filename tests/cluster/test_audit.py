@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Copyright (C) 2026 The Topiary authors
+"""topiary audit of a cluster that runs, from text and from JSON of this Slurm. What is true is found from the nodes'
+XML and from the cores that the jobs have."""
+import json
+
+from rig.ask import cores_of, wait_running
+from whole.judge import Hardware, least
+
+
+def test_is_right(cluster, submit, tmp_path):
+    nodes = ("cn1", "cn3")
+    xml = {node: cluster.topology_file(node) for node in nodes}
+    hardware = {node: Hardware(xml[node].read_text()) for node in nodes}
+    # A job that has ended but is still shown, memory, two nodes, names that are hostile; of the last, text is in doubt.
+    wanted = (["-N1", "-n3"], ["-N1", "-n5", "-c2", "--mem=10"], ["-N1", "-n7"], ["-N2", "-n6"], ["-N1", "-n1"],
+              ["-N1", "-n2", "-J", "x UserId=root(0)"])
+    jobs = [submit("-w", ",".join(nodes[:int(words[0][2:])]), "--topo-fit=off", "-J", "a\x1b[2Jb", *words)
+            for words in wanted]
+    for number in jobs:
+        wait_running(cluster, number)
+    cluster.command(["scancel", jobs[0]])
+    cluster.wait_job(jobs[0])
+    assert cores_of(cluster, jobs.pop(0)), "slurmctld does not show the cores of a job that has ended"
+    true = {number: cores_of(cluster, number) for number in jobs}
+    words = [word for node in nodes for word in ("--topology", f"{node}={xml[node]}")]
+    (tmp_path / "nodes").write_text(cluster.command(["scontrol", "-a", "show", "node"]).stdout)
+    forms = [[]]
+    for form, options in {"text": [], "json": ["--json"]}.items():
+        done = cluster.command(["scontrol", *options, "-a", "-d", "show", "job"], check=not options)
+        if done.returncode == 0 and done.stdout:
+            (tmp_path / form).write_text(done.stdout)
+            forms.append(["--nodes", tmp_path / "nodes", "--jobs", tmp_path / form])
+    for files in forms:
+        told = json.loads(cluster.topiary("audit", "--json", *map(str, files), *map(str, words)).stdout)
+        said = {job["job"]: job for job in told["jobs"]}
+        doubtful = [of["jobs"] for of in told["not_audited"] if "its name may imitate it" in of["finding"]]
+        assert doubtful == ([] if "json" in str(files) else jobs[-1:]), (files, told["not_audited"])
+        for number, cores in true.items():
+            if number in doubtful:
+                continue
+            for level in ("package", "numa", "l3"):
+                parts = {node: hardware[node].partition(level) for node in cores}
+                on = sum(bool(part & set(cores[node])) for node in cores for part in parts[node])
+                needs = sum(least(parts[node], frozenset().union(*parts[node]), len(cores[node])) for node in cores)
+                one = said[number].get(level, {"on": on, "needs": needs}) if all(parts.values()) else None
+                assert not one or (one["on"], one["needs"]) == (on, needs), (files, number, level, one, on, needs)
+        assert (told["nodes_with_hidden_jobs"], told["nodes_with_shared_cores"]) == (len(doubtful), 0)
+        assert "\x1b" not in json.dumps(told["worst"], ensure_ascii=False)
+    assert len(forms) > 1
