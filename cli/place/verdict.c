@@ -256,8 +256,8 @@ static const struct {
 	[BETTER_SPARE] = { "spare", "more of its cores would have no task there" },
 	[BETTER_ORDER] = { "order", NULL },
 	[BETTER_WORTH] = { "worth",
-			   "not clearly better for the job, and it has more GPUs, cores or memory, which other "
-			   "jobs may need" },
+			   "not clearly better for the job, and it has free GPUs, more cores or more memory, which"
+			   " other jobs may need" },
 	[BETTER_FREE] = { "free", "as good, and more of its cores are free, which other jobs may need" },
 };
 

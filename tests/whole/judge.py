@@ -610,9 +610,10 @@ def why_choice(case, record, request, told):
         elif len(record.cores) == 1 and case.order.index(beside[1]) < case.order.index(*record.cores):
             yield Fault("first in Slurm's order", told["beside"], f"the order is {case.order}")
     elif beside:
-        own, other = [case.confs[node] for node in record.cores], case.confs[beside[1]]
-        if "more GPUs, cores or memory" in told["beside"] and not any(
-                mine.gpus < other.gpus or mine.cores < other.cores or mine.memory < other.memory for mine in own):
+        own, other = list(map(case.confs.get, record.cores)), case.confs[beside[1]]
+        gpus = case.free_gpus(beside[1]) and not all(map(case.free_gpus, record.cores)) or case.preempted
+        if "free GPUs, more cores or more memory" in told["beside"] and not gpus and not any(
+                mine.cores < other.cores or mine.memory < other.memory for mine in own):
             yield Fault("beside: larger", told["beside"], f"{other} is no larger than all of {own}")
         if "more of its cores are free" in told["beside"] and len(case.free(beside[1])) <= min(
                 len(case.free(node)) for node in record.cores):
