@@ -7,30 +7,22 @@
 #include "score/numa_memory.h"
 #include "shape/hostlist.h"
 
-/*
- * The largest number of cores in one domain. Each core counts in the innermost one; where a level is missing, or
- * missing in part, the next level out counts, but no two cores share a cache that others have (score/score.h).
- */
+/* The largest number of cores in one domain of an empty node. Nothing is known when memory is short: all. */
 static unsigned largest_domain(const struct shape *shape, enum level level)
 {
-	unsigned *count = calloc(shape->ndomains + 1, sizeof(*count)), most = count ? 1 : shape->cores;
+	uint64_t *all = malloc((core_set_words(shape->cores) + 1) * sizeof(*all));
+	struct score_need need = { .task_cores = 1, .fit = FIT_REQUIRE, .level = level };
+	struct score_table *t = NULL;
+	unsigned most = shape->cores;
 
-	for (unsigned core = 0; count && core < shape->cores; core++) {
-		const struct shape_domain *in = NULL, *end = shape->domains + shape->ndomains;
-		bool others = false;	/* have a cache of the level */
-
-		for (enum level at = level; !in && !others && at > LEVEL_NODE; at--)
-			for (const struct shape_domain *d = shape->domains; d < end; d++) {
-				others |= d->level == at && at >= LEVEL_L3;
-				if (d->level == at && core - d->first < d->cores && (!in || d->cores < in->cores))
-					in = d;
-			}
-		if (in || !others)
-			count[in ? in - shape->domains : (ptrdiff_t) shape->ndomains]++;
+	if (all) {
+		core_set_fill(all, shape->cores);
+		t = score_table_new(shape, all, &need);
 	}
-	for (size_t i = 0; count && i <= shape->ndomains; i++)
-		most = MAX(most, count[i]);
-	free(count);
+	if (t)
+		most = score_table_within(t);
+	score_table_free(t);
+	free(all);
 	return most;
 }
 

@@ -377,9 +377,7 @@ void chooser_division_free(struct chooser_division *d)
 		free(d->kinds[i].holds);
 	free(d->kinds);
 	free(d->parts);
-	d->kinds = NULL;
-	d->parts = NULL;
-	d->nkinds = d->nparts = 0;
+	*d = (struct chooser_division){0};
 }
 
 /*

@@ -336,22 +336,13 @@ unsigned fit_most(struct fit_cache *c, const struct shape *shape, const uint64_t
 		  const struct score_need *need, const struct score_cost **cost, struct node_fit **fit)
 {
 	struct node_fit *f = fit_get(c, shape, free_cores, need, true);
-	unsigned few = 0, most = f ? shape->cores : 0;
+	unsigned most = f ? score_table_within(f->table) : 0;
 
-	while (few < most) {
-		unsigned half = few + (most - few + 1) / 2;
-		const struct score_cost *at = score_table_cost(f->table, half);
-
-		if (at && !score_count(at, SCORE_BEYOND, LEVEL_NODE))
-			few = half;
-		else
-			most = half - 1;
-	}
-	if (few) {
-		*cost = score_table_cost(f->table, few);
+	if (most) {
+		*cost = score_table_cost(f->table, most);
 		*fit = f;
 	}
-	return few;
+	return most;
 }
 
 static void table_free(struct fit_table *t)

@@ -143,4 +143,7 @@ size_t score_table_bytes(const struct score_table *t);
 /* The cost of the k cores that score_pick would choose; NULL when k is 0 or fewer are free. Borrowed. */
 const struct score_cost *score_table_cost(const struct score_table *t, unsigned k);
 
+/* The largest number of cores that lie within one domain of the need's level. */
+unsigned score_table_within(const struct score_table *t);
+
 #endif

@@ -550,3 +550,18 @@ const struct score_cost *score_table_cost(const struct score_table *t, unsigned 
 {
 	return k && k <= t->have ? &t->cost[k - 1] : NULL;
 }
+
+unsigned score_table_within(const struct score_table *t)
+{
+	unsigned few = 0, most = t->have;
+
+	while (few < most) {
+		unsigned half = few + (most - few + 1) / 2;
+
+		if (score_count(&t->cost[half - 1], SCORE_BEYOND, LEVEL_NODE))
+			most = half - 1;
+		else
+			few = half;
+	}
+	return few;
+}

@@ -556,7 +556,9 @@ static void rule_apply(const struct advice_facts *f, const struct rule *r, const
 	if (out->result != ADVICE_UNKNOWN && r->find(f, out->evidence, sizeof(out->evidence)))
 		out->result = ADVICE_FOUND;
 	if (r->find == advice_far_gpu && f->tasks && f->tasks->n && f->tasks->list[0].by_gpu)
-		out->remedy = "let the step have cores near each GPU: srun without -c and --exact has all of the job's";
+		out->remedy = advice_lacks_cores(f) ?
+			"let the step have cores near each GPU: srun without -c and --exact has all of the job's" :
+			"request cores near each GPU: --gres-flags=enforce-binding, or --exclusive";
 	if (r->find == find_migrations && f->tasks && f->tasks->n)
 		out->remedy = "bind the threads of each rank: --topo-omp=auto";
 	if (out->result == ADVICE_FOUND && r->find == find_disk_faults && has(f, SWAPPED))

@@ -54,6 +54,7 @@ double facts_rate(const struct advice_facts *f, enum advice_role r, hwloc_const_
 /* --- rules about tasks (advice_tasks.c): whether it is so, with the evidence */
 
 bool advice_far_gpu(const struct advice_facts *f, char *out, size_t size);
+bool advice_lacks_cores(const struct advice_facts *f);
 bool advice_far_nic(const struct advice_facts *f, char *out, size_t size);
 bool advice_shared_cores(const struct advice_facts *f, char *out, size_t size);
 bool advice_outside(const struct advice_facts *f, char *out, size_t size);

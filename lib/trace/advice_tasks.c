@@ -52,6 +52,14 @@ bool advice_far_gpu(const struct advice_facts *f, char *out, size_t size)
 	return SAY("rank %u is on %s and has GPU %.60s%s", first->rank, cores, first->gpu, share);
 }
 
+bool advice_lacks_cores(const struct advice_facts *f)
+{
+	for (unsigned i = 0; i < f->tasks->n; i++)
+		if (f->tasks->list[i].lacks_cores)
+			return true;
+	return false;
+}
+
 static bool has_far_nic(const struct trace_task *t)
 {
 	return *t->nic_far;

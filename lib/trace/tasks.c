@@ -55,7 +55,8 @@ static int task_read(const json_t *o, struct trace_task *t)
 				  .numa = list_read(text_of(o, "numa")),
 				  .memory = is_bound ? list_read(memory + 5) : NULL };
 	text_copy(t->gpu, sizeof(t->gpu), o, "gpu");
-	t->by_gpu = !strcmp(text_of(o, "placed"), "gpu");
+	t->lacks_cores = !strcmp(text_of(o, "placed"), "gpu, in a part of the job's cores");
+	t->by_gpu = t->lacks_cores || !strcmp(text_of(o, "placed"), "gpu");
 	text_copy(t->nic_far, sizeof(t->nic_far), o, "nic_far");
 	if (t->pus && t->cores && t->numa && (t->memory || !is_bound))
 		return 0;

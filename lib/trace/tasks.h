@@ -28,6 +28,7 @@ struct trace_task {
 	hwloc_bitmap_t memory;		/* the NUMA nodes that its memory is bound to; NULL: to none */
 	char gpu[256], nic_far[160];	/* printable; "": not known */
 	bool by_gpu;			/* --topo-tasks=auto or --topo-place=gpu placed it */
+	bool lacks_cores;		/* which were far from its GPUs because the step lacked cores of the job */
 };
 
 struct trace_tasks {

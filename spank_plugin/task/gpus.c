@@ -193,16 +193,19 @@ static int step_gpus_place(struct step_gpus *s, struct task *t, hwloc_bitmap_t *
 	char *cores = NULL;
 	unsigned far = 0;
 
-	if (!t->local && near && !spank_get_item(t->sp, S_JOB_ALLOC_CORES, &cores) && cores && *cores)
+	if (near && !spank_get_item(t->sp, S_JOB_ALLOC_CORES, &cores) && cores && *cores)
 		job = restrict_cpus(s->node, cores, NULL);
 	for (unsigned i = 0; job && i < t->nlocal; i++) {
 		near_of_task(s, i, near);
 		if (hwloc_bitmap_intersects(near, places[i]))
 			continue;
 		hwloc_bitmap_and(near, near, job);
-		far += !hwloc_bitmap_isincluded(near, hwloc_topology_get_topology_cpuset(t->topology));
+		if (hwloc_bitmap_isincluded(near, hwloc_topology_get_topology_cpuset(t->topology)))
+			continue;
+		far++;
+		t->lacks_cores |= i == t->local;
 	}
-	if (far)
+	if (far && !t->local)
 		slurm_spank_log("topiary: step %s: %u of the %u task%s of this node %s far from %s GPUs: the job has "
 				"cores near these, but Slurm did not give them to the step; srun without -c and "
 				"--exact gives a step all cores of its job", step.name, far, t->nlocal,

@@ -118,7 +118,7 @@ static void format_gpu(const struct task_state *s, char *out)
 static void format_placed(const struct task_state *s, char *out)
 {
 	if (s->task->gpus)
-		snprintf(out, CELL, "gpu");
+		snprintf(out, CELL, "gpu%s", s->task->lacks_cores ? ", in a part of the job's cores" : "");
 }
 
 static void format_threads(const struct task_state *s, char *out)

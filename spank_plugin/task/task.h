@@ -27,6 +27,7 @@ struct task {
 	hwloc_bitmap_t *near;		/* the PUs near the GPUs of each local task; NULL: not known */
 	char *gpus;			/* all GPUs of the step here, by the node's numbers; NULL: not placed by GPU */
 	uint64_t *which_gpus;		/* of these, each local task's */
+	bool lacks_cores;		/* it is far from its GPUs, whose cores the job has and the step has not */
 };
 
 /*

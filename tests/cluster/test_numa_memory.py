@@ -124,6 +124,35 @@ def test_tasks_are_divided_as_memory_allows(node, submit, tasks, on_cn1):
     assert max(map(numas.count, numas)) <= len(numas) / 2.2
 
 
+@pytest.fixture
+def defaults(node):
+    """A partition of cn1 with this default of memory, in MB."""
+    def make(**words):
+        node.cluster.command(["scontrol", "create", "PartitionName=lent", "Nodes=cn1", "State=UP",
+                              *(f"{name}={value}" for name, value in words.items())])
+    yield make
+    node.cluster.command(["scancel", "--quiet", "--partition=lent"], check=False)
+    assert wait_until(lambda: not node.cluster.command(["squeue", "-h", "-p", "lent"]).stdout, 60)
+    node.cluster.command(["scontrol", "delete", "PartitionName=lent"])
+
+
+@pytest.mark.parametrize("default, share, cores, numas", [
+    ("DefMemPerCPU", 0.3, "-n6", [3, 3]), ("DefMemPerNode", 2.2, "-n3", [1, 1, 1]), ("DefMemPerNode", 0.9, "-n3", [3]),
+])
+def test_memory_that_the_partition_gives(node, submit, defaults, default, share, cores, numas):
+    defaults(**{default: int(share * node.unit)})
+    number = submit("-p", "lent", "-N1", cores, "--topo-mem=require")
+    assert sorted(node.where(number).values()) == numas
+
+
+@pytest.mark.parametrize("default", ["DefMemPerCPU", "DefMemPerNode"])
+def test_memory_that_the_partition_gives_and_no_numa_node_has(node, defaults, default):
+    mem = int(1.2 * node.unit)
+    defaults(**{default: mem})
+    refused = node.cluster.batch("true", "-p", "lent", "-N1", "-n1", "--topo-mem=require", check=False).stderr
+    assert f"no node that the job may get has 1 core whose NUMA nodes hold {mem} MB\n" in refused, refused
+
+
 def test_requirement_that_no_division_meets_is_refused(node):
     mem = int(2.2 * node.unit)
     refused = node.cluster.batch("true", *UNEVEN, "-n3", f"--mem={mem}", check=False).stderr

@@ -19,6 +19,7 @@ from rig.terminal import Terminal
 
 USER, OTHER = "nobody", "games"
 NODES = ("cn1", "cn2", "cn3")
+STEP = "srun -Q -n3 --topo-monitor=sw,hz=5 sh -c 'until [ -e {} ]; do sleep 0.05; done'\n"     # on all, to its file
 
 
 class LiveCluster:
@@ -73,7 +74,7 @@ def fixture_live(folders):
 def fixture_job(live):
     """A step on all nodes that lasts until it is told to end: its name, and end()."""
     go = live.own / f"go.{time.monotonic_ns()}"
-    job = live.submit(f"srun -Q -n3 --topo-monitor=sw,hz=5 sh -c 'until [ -e {go} ]; do sleep 0.05; done'\n")
+    job = live.submit(STEP.format(go))
     assert wait_until(lambda: len(live.pages(f"{job}.0")) == 3, 60)
 
     class Job:
@@ -228,13 +229,24 @@ def test_nodes_that_mpirun_reaches_leave_their_traces(live):
 
 
 def test_next_step_is_followed(live):
-    step = "srun -Q -n3 --topo-monitor=sw,hz=5 sleep 3\n"
-    job = live.submit(step + step)
-    assert wait_until(lambda: len(live.pages(f"{job}.0")) == 3, 60)
-    top = Lines(live, job)
-    assert top.end() == (0, "")
-    times = [tick["time"] for tick in top.ticks()]
-    assert sum(later < earlier for earlier, later in zip(times, times[1:])) == 1, times
+    """Each step lasts until it was seen: on a busy machine the readers of a step start late."""
+    ends = [live.own / f"go.{time.monotonic_ns()}.{step}" for step in (0, 1)]
+    job = live.submit("".join(STEP.format(path) for path in ends))
+
+    def turns():
+        times = [tick["time"] for tick in top.ticks()]
+        return sum(later < earlier for earlier, later in zip(times, times[1:]))
+
+    try:
+        assert wait_until(lambda: len(live.pages(f"{job}.0")) == 3, 60)
+        top = Lines(live, job)
+        top.wait(5)
+        ends[0].touch()
+        assert wait_until(lambda: turns() or top.process.poll() is not None, 60)
+    finally:
+        for path in ends:
+            path.touch()
+    assert top.end() == (0, "") and turns() == 1
     assert wait_until(live.cluster.nodes_idle, 60)
 
 

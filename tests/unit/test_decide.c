@@ -78,9 +78,11 @@ static int inner JOB_TEST_PARMS
 static char *folder;
 static unsigned seed = 11;
 
+static const char *own_shape;	/* of all nodes, which have 8 cores then; NULL: they differ */
+
 static unsigned cores_of(unsigned shape)
 {
-	return 8 * (1 + shape % 16);
+	return 8 * (own_shape ? 1 : 1 + shape % 16);
 }
 
 static FILE *file_of(const char *name)
@@ -153,7 +155,9 @@ static void cluster_make(unsigned nodes, const char *mode)
 	struct snapshot_view *v;
 
 	fprintf(snapshot, "topiary-snapshot 1\n");
-	for (unsigned s = 0; s < SHAPES; s++)
+	for (unsigned s = 0; s < SHAPES && own_shape; s++)
+		fprintf(snapshot, "shape S%u %s\n", s, own_shape);
+	for (unsigned s = 0; s < SHAPES && !own_shape; s++)
 		fprintf(snapshot, "shape S%u Package:2 %sL3Cache:%u Core:%u PU:1\n", s,
 			s & 16 ? "NUMANode:1(memory=1GiB) " : "", s & 32 ? 2 : 4, cores_of(s) / (s & 32 ? 4 : 8));
 	for (unsigned i = 0; i < nodes; i++)
@@ -474,6 +478,42 @@ TEST(observing_passes_on_what_slurmctld_gave_and_what_slurm_answers)
 	assert_true(lines && other && lines + passed <= given.starts);
 	FREE_NULL_BITMAP(given.content);
 	FREE_NULL_BITMAP(nodes);
+}
+
+/* What can never be placed is refused at submission, and nothing else. */
+TEST(domains_around_some_cores)
+{
+	static const struct {
+		const char *shape, *words;
+		uint32_t tasks;
+		const char *refusal;
+	} rows[] = {
+#define APART "Package:1 { Core:2 | NUMANode:1 Core:2 | Core:2 | NUMANode:1 Core:2 }"
+#define AROUND "[NUMANode] { Package:1 NUMANode:1 Core:4 | Package:1 { NUMANode:1 Core:2 | L3Cache:1 Core:2 } }"
+		{ APART, "topo-fit=require topo-level=numa", 2, NULL },
+		{ APART, "topo-fit=require topo-level=numa", 3, "3 cores in one NUMA node, but the largest has 2" },
+		{ APART, "topo-fit=require topo-level=package", 8, NULL },
+		{ AROUND, "topo-fit=require topo-level=numa", 4, NULL },
+		{ AROUND, "topo-fit=require topo-level=l3", 5, "5 cores in one L3 cache, but the largest has" },
+	};
+	job_desc_msg_t job;
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		int rc;
+
+		own_shape = rows[i].shape;
+		cluster_make(1, "on");
+		slurm_init_job_desc_msg(&job);
+		job.comment = (char *) rows[i].words;
+		job.num_tasks = rows[i].tasks;
+		job.min_nodes = job.max_nodes = 1;
+		rc = topiary_submitted(&job, &err);
+		if (!rc != !rows[i].refusal || (rc && !strstr(err.text, rows[i].refusal)))
+			fail_msg("%s: %s -n%u: %s", rows[i].shape, rows[i].words, rows[i].tasks,
+				 rc ? err.text : "accepted");
+		cluster_free();
+	}
+	own_shape = NULL;
 }
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)

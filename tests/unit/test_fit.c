@@ -539,7 +539,7 @@ TEST(choose_the_least_of_all)
 	for (unsigned round = 0; round < 1500; round++) {
 		OWNED(shape_free) struct shape *s = shape_random();
 		uint64_t free_cores = free_random(s), chosen;
-		unsigned best[SMALL + 1][COUNTS], got[COUNTS], have = bits(free_cores);
+		unsigned best[SMALL + 1][COUNTS], got[COUNTS], have = bits(free_cores), within = 0;
 		struct score_table *t;
 		struct score_cost cost;
 		struct judge j;
@@ -556,6 +556,9 @@ TEST(choose_the_least_of_all)
 		t = score_table_new(s, &free_cores, &(struct score_need){ .task_cores = j.task_cores, .task = j.task,
 									  .level = j.level });
 		assert_non_null(t);
+		for (unsigned k = 1; k <= have; k++)
+			within = best[k][0] ? within : k;
+		assert_int_equal(score_table_within(t), within);
 		for (unsigned k = 1; k <= have; k++) {
 			struct score_need need = { .cores = k, .task_cores = j.task_cores, .task = j.task,
 						   .fit = FIT_PREFER, .level = j.level };

@@ -103,10 +103,17 @@ def test_where_tasks_were(folder, kind, tasks, evidence):
     assert found[kind]["evidence"] == evidence
 
 
-def test_advice_is_not_the_option_that_was_given(folder):
-    leave(folder, "cn1", [task(0, [0], gpu="0 far", placed="gpu")])
+@pytest.mark.parametrize("placed, words", [
+    ("gpu, in a part of the job's cores", "srun without -c"), ("gpu", "--gres-flags=enforce-binding"),
+    (None, "--topo-tasks=auto"),
+])
+def test_advice_is_what_helps(folder, placed, words):
+    """Not the option that was given; nor more cores for a step that had all of its job."""
+    first = task(0, [0], gpu="0 near", placed=placed and "gpu")
+    leave(folder, "cn1", [first, task(1, [1], gpu="1 far", placed=placed)])
     remedy = checks(folder, "7.0")["far GPU"]["remedy"]
-    assert "srun without -c" in remedy and "--topo-tasks" not in remedy
+    assert [word in remedy for word in ("srun without -c", "--gres-flags", "--topo-tasks")].count(True) == 1
+    assert words in remedy
 
 
 @pytest.mark.parametrize("tasks", [
