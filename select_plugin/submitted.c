@@ -486,7 +486,9 @@ static int memory_refuse(const struct job_request *req, const bitstr_t *nodes, c
 	bool one = req->max_nodes == 1 || req->tasks < 2, each = req->memory_per_cpu && !one;
 	uint64_t memory = each ? req->memory : job_request_memory(req, MAX(req->tasks, 1));
 	uint32_t count = bit_set_count((bitstr_t *) nodes);
-	enum level level = req->request.level;
+	enum level level = req->request.level, spread = req->request.fit != FIT_SPREAD ? LEVEL_NODE :
+				level == LEVEL_NODE ? LEVEL_L3 : level;
+	bool larger = false;		/* than a task: some node's largest domain */
 	struct score_need need;
 	struct buf text = {0};
 	char path[128];
@@ -506,9 +508,8 @@ static int memory_refuse(const struct job_request *req, const bitstr_t *nodes, c
 		buf_printf(&text, " at %s", path);
 	else if (req->request.fit == FIT_REQUIRE && level != LEVEL_NODE)
 		buf_printf(&text, " in one %s", level_noun(level, 1));
-	else if (req->request.fit == FIT_SPREAD)
-		buf_printf(&text, ", those of each task in one %s,", level_noun(level == LEVEL_NODE ? LEVEL_L3 : level,
-										 1));
+	else if (spread)
+		buf_printf(&text, ", those of each task in one %s,", level_noun(spread, 1));
 	if (memory)
 		buf_printf(&text, " whose NUMA nodes hold %llu MB%s", (unsigned long long) memory,
 			   each ? " for each CPU" : "");
@@ -516,6 +517,10 @@ static int memory_refuse(const struct job_request *req, const bitstr_t *nodes, c
 		buf_puts(&text, ": ");
 	if (!one)
 		holds_print(kinds, n, req->tasks, &text);
+	for (unsigned k = 0; spread && k < n; k++)
+		larger |= need.task_cores <= largest_domain(kinds[k].shape, spread);
+	if (spread && !larger)
+		buf_puts(&text, "; tasks that are larger than that need a wider --topo-level");
 	err_set(e, "--topo-mem=require: %s", text.failed ? "no nodes hold the job's memory so" : text.data);
 	buf_free(&text);
 	return -1;

@@ -160,6 +160,14 @@ def test_requirement_that_no_division_meets_is_refused(node):
             f" nodes hold {mem} MB: cn1 holds 3, cn3 holds 1-3\n" in refused), refused
 
 
+def test_tasks_that_spread_and_are_larger_than_a_domain(node):
+    options = ["-c9", "--topo-fit=spread", "--topo-mem=require"]
+    refused = node.refused(1, 0.1, *options)
+    assert ", those of each task in one L3 cache, whose NUMA nodes hold " in refused
+    assert "MB; tasks that are larger than that need a wider --topo-level\n" in refused
+    assert node.refused(1, 0.1, *options, "--topo-level=package") == ""
+
+
 @pytest.mark.parametrize("options, words", [
     (("--topo-mem=require", "--overcommit"), "--topo-mem=require cannot be met: --overcommit"),
     (("--topo-mem=require", "--topo-fit=off"), "--topo-mem=require cannot be met: topo-fit is off"),

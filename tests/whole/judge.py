@@ -277,6 +277,26 @@ def path_fits(hardware, steps, free, within):
                         if domain <= within)
 
 
+def memory_near(case, request, node, free, cores, surely):
+    """Whether so many of the free cores can be chosen so that their NUMA nodes have the memory, as is required."""
+    hardware, conf, each = case.hardware[node], case.confs[node], request.value("mem-per-cpu")
+    dram = [one for one in hardware.memory if one.subtype != "HBM"]
+    places = {one.pus for one in dram}
+    if request.value("topo-mem") != "require" or len(places) < 2:
+        return True
+    if (request.value("mem") == "0" or request.value("mem-per-gpu") or len(dram) < len(hardware.memory)
+            or not all(one.bytes and len(hardware.cores_of(one.pus)) > 1 for one in dram)):
+        return not surely
+    cpus = cores * conf.threads if surely else cores * threads_used(request, conf)
+    wanted = int(request.value("mem") or int(each or 10) * cpus)
+    room, has = 0, sum(one.bytes for one in dram)
+    for pus in places:
+        own = conf.memory * sum(one.bytes for one in dram if one.pus == pus) / has
+        own = own * 0.98 - 200 if surely else own * 1.02 + 1
+        room += min(len(hardware.cores_of(pus) & free), int(max(own, 0) * cores / max(wanted, 1)))
+    return room >= cores
+
+
 def tasks_held(case, request, node, free, surely):
     """The numbers of tasks that a node holds as is required, among so many of its cores: surely, else perhaps."""
     conf, hardware, most = case.confs[node], case.hardware[node], int(request.value("n"))
@@ -293,8 +313,10 @@ def tasks_held(case, request, node, free, surely):
         least = -(-tasks * each // threads)
         whole = tasks * -(-each // threads) if each > threads else least
         if path:
-            return least == whole == exact if surely else least <= exact <= whole
-        return (whole if surely else least) <= room
+            fits = least == whole == exact if surely else least <= exact <= whole
+            return fits and memory_near(case, request, node, free, exact, surely)
+        counts = [whole] if surely else range(least, whole + 1)
+        return any(count <= room and memory_near(case, request, node, free, count, surely) for count in counts)
     return [tasks for tasks in range(1, min(most, int(request.value("ntasks-per-node") or most)) + 1) if holds(tasks)]
 
 
@@ -325,14 +347,17 @@ def had(case):
         by = {"the requested sockets": ("--ntasks-per-socket", "--sockets"), "the requested distribution": ("-m",)}
         return None if not any(word.startswith(by.get(ruled_out[1], ruled_out[1]))
                                for word in request.options) else False
-    if len(case.request.components) > 1 and not part or request.value("topo-fit") == "spread" or any(
+    if len(case.request.components) > 1 and not part or any(
             request.value(name) is not None for name in ("overcommit", "cpus-per-gpu", "exclusive")):
         return None
     cores = {node: case.free(node) if case.fate == "waits" else frozenset(range(case.confs[node].cores)) -
              case.confs[node].reserved for node in case.order}
     if not can_hold(case, request, cores, False):
         return False
-    simple = ("-n", "-N", "-c", "-w", "--topo-fit", "--topo-level", "--topo-request")
+    simple = ("-n", "-N", "-c", "-w", "--topo-fit", "--topo-level", "--topo-request", "--topo-mem", "--mem=",
+              "--mem-per-cpu=")
+    if request.value("topo-fit") == "spread":
+        return None
     return True if all(word.startswith(simple) for word in request.options) and can_hold(
         case, request, cores, True) else None
 
