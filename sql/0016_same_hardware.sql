@@ -9,6 +9,7 @@ CREATE TABLE same_hardware (
 	changes jsonb NOT NULL
 );
 COMMENT ON TABLE same_hardware IS 'nodes that exported the hardware of others, as found by upkeep; the drift hook is not run for them';
+COMMENT ON COLUMN same_hardware.others IS 'the first four';
 COMMENT ON COLUMN same_hardware.changes IS 'as in drift';
 ALTER TABLE registry ADD COLUMN compared timestamptz NOT NULL DEFAULT '-infinity';
 COMMENT ON COLUMN registry.compared IS 'same_hardware covers all topologies that were stored before';
@@ -36,20 +37,21 @@ BEGIN
 	alike AS (
 		SELECT array_agg(node ORDER BY node) AS nodes FROM machine WHERE addresses IS NOT NULL
 		GROUP BY addresses, serials HAVING count(*) > 1)
-	SELECT one.node, array_remove(nodes, one.node) AS others FROM alike, unnest(nodes) AS one(node);
+	-- The first four others and their number: all names of a large group for each of them would grow with its square.
+	SELECT one.node, (array_remove(first, one.node))[1:4] AS others, total - 1 AS total
+	FROM (SELECT nodes, nodes[1:5] AS first, cardinality(nodes) AS total FROM alike) AS a, unnest(nodes) AS one(node);
 
 	DELETE FROM same_hardware s WHERE NOT EXISTS (SELECT FROM same_found f WHERE f.node = s.node);
 	GET DIAGNOSTICS n = ROW_COUNT;
 	INSERT INTO same_hardware (node, others, changes)
 	SELECT f.node, f.others, jsonb_build_array(jsonb_build_object(
 		'severity', 'capacity', 'direction', 'extra', 'object', 'Machine', 'what', 'same hardware', 'from', '',
-		'to', array_to_string(f.others[1:4], ','),
+		'to', array_to_string(f.others, ','),
 		'words', format('the same hardware as %s%s: network addresses and serial numbers are equal',
-		                array_to_string(f.others[1:4], ', '),
-		                CASE WHEN cardinality(f.others) > 4 THEN format(' and %s more', cardinality(f.others) - 4) END)))
+		                array_to_string(f.others, ', '), CASE WHEN f.total > 4 THEN format(' and %s more', f.total - 4) END)))
 	FROM same_found f JOIN node n ON n.name = f.node
 	ON CONFLICT (node) DO UPDATE SET others = excluded.others, changes = excluded.changes, since = now()
-	WHERE same_hardware.others <> excluded.others;
+	WHERE same_hardware.changes <> excluded.changes;
 	GET DIAGNOSTICS m = ROW_COUNT;
 	UPDATE registry SET compared = sure;
 	RETURN n + m > 0;

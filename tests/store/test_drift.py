@@ -87,7 +87,11 @@ def test_one_machine_under_two_names(registry):
     assert registry.get("/v1/nodes/alias").json()["drift"] == "capacity"
     said = registry.topiary("doctor").stdout
     assert f"alias: {same.format(again)}" in " ".join(said.split()), said
-    assert registry.forget("alias", first).status == 200
+    many = [f"alias{i}" for i in range(5)]
+    assert all(registry.put(n, first).status == 200 for n in many)
+    words = "alias, alias0, alias1, alias2 and 2 more"
+    assert wait_until(lambda: found()[again] == [same.format(words)], PATIENCE), found()
+    assert all(registry.forget(n, first).status == 200 for n in ("alias", *many))
     assert wait_until(lambda: drift(registry, again)["changes"] == [], PATIENCE)
 
 
