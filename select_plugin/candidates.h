@@ -27,8 +27,12 @@ struct budget {
 #define BUDGET_LEAST 128
 #define BUDGET_SCORES(candidates) (512 + (candidates) / 16)
 
-/* Numbers of tasks that one attempt may try on nodes, where tasks are divided unevenly. */
+/*
+ * Numbers of tasks that one attempt may try on nodes, where tasks are divided unevenly: if their memory must be near,
+ * and on so few nodes for any job.
+ */
 #define BUDGET_DIVISION(candidates) (1024 + (candidates))
+#define BUDGET_DIVISION_NODES 32
 
 static inline struct budget budget_new(unsigned candidates)
 {

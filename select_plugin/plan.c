@@ -145,11 +145,12 @@ static int choice_begin(struct choice *out)
 bool plan_make(struct plan *p, struct candidate_set *s)
 {
 	struct job_request *a = s->req;
+	bool divides = a->request.memory == FIT_REQUIRE || s->candidates <= BUDGET_DIVISION_NODES;
 	struct chooser c = {
 		.tasks = a->tasks, .min_nodes = a->min_nodes, .max_nodes = a->max_nodes, .first = a->first,
 		.last = a->last, .any_nodes = a->any_nodes, .fixed_cores = a->request.path.steps, .share = a->share,
 		.nodes = node_record_count, .list = s->list, .user = s, .find = nodes_find, .range = range_on,
-		.capacity = nodes_capacity, .holds = a->request.memory == FIT_REQUIRE ? holds_on : NULL,
+		.capacity = nodes_capacity, .holds = divides ? holds_on : NULL,
 		.tries = BUDGET_DIVISION(s->candidates),
 		.required = s->job->details->req_node_bitmap ? bit_set_count(s->job->details->req_node_bitmap) : 0,
 	};

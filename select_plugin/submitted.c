@@ -521,7 +521,8 @@ static int memory_refuse(const struct job_request *req, const bitstr_t *nodes, c
 		larger |= need.task_cores <= largest_domain(kinds[k].shape, spread);
 	if (spread && !larger)
 		buf_puts(&text, "; tasks that are larger than that need a wider --topo-level");
-	err_set(e, "--topo-mem=require: %s", text.failed ? "no nodes hold the job's memory so" : text.data);
+	err_set(e, "%s: %s", req->asked_memory ? "--topo-mem=require" : "TopoMem=require in slurmctld's topiary.conf",
+		text.failed ? "no nodes hold the job's memory so" : text.data);
 	buf_free(&text);
 	return -1;
 }
@@ -566,19 +567,20 @@ static int placement_check(const job_desc_msg_t *job, const struct request *site
 	struct job_request req;
 	struct hostset *named;
 	bitstr_t *nodes;
-	bool near;
+	bool near, no_memory = job->pn_min_memory == NO_VAL64 && !job->mem_per_tres;
 	int rc;
 
 	if (job_request_read_submitted(job, site, &req, &why, e))
 		return -1;
-	near = req.asked_memory && req.request.memory == FIT_REQUIRE && !req.whole_nodes;
+	near = req.request.memory == FIT_REQUIRE && !req.whole_nodes &&
+	       (req.asked_memory || !partitions_check(job, memory_there));
 	if (req.request.fit == FIT_OFF && !near)
 		return 0;
 	if ((req.asked || near) && partitions_check(job, job_request_left_there))
 		why = partitions_check(job, job_request_left_there);
 	if (near && !why)
 		why = partitions_check(job, memory_there);
-	if (near && why)
+	if (near && why && req.asked_memory)
 		return err_set(e, "--topo-mem=require cannot be met: %s", why);
 	if (why && req.request.fit != FIT_REQUIRE)
 		return submitted_ignored(job, why, e);
@@ -589,7 +591,7 @@ static int placement_check(const job_desc_msg_t *job, const struct request *site
 			       req.request.path.steps ? "--topo-request" : "--topo-fit=require", why);
 	if (!v)
 		return 0;
-	if (near && job->pn_min_memory == NO_VAL64 && !job->mem_per_tres)
+	if (near && no_memory)
 		default_memory(job, &req);
 	nodes = nodes_of(job);
 	for (int i = req.gpus ? glue_next(nodes, 0) : -1; i >= 0; i = glue_next(nodes, i + 1))
@@ -597,7 +599,8 @@ static int placement_check(const job_desc_msg_t *job, const struct request *site
 			bit_clear(nodes, i);
 	named = keep_named(job, req.max_nodes, nodes);
 	f = finding_search(&req, v, nodes, named);
-	if (f.needs_it || (f.differs >= 0 && !f.known && !f.missing))
+	if ((req.request.fit == FIT_REQUIRE || req.asked_memory) &&
+	    (f.needs_it || (f.differs >= 0 && !f.known && !f.missing)))
 		rc = refuse_different(&req, &f, v, e);
 	else if (req.request.fit == FIT_REQUIRE && f.known && !may_hold(&req, &f))
 		rc = refusal_write(&req, &f, e);
@@ -605,7 +608,12 @@ static int placement_check(const job_desc_msg_t *job, const struct request *site
 		rc = near ? memory_check(&req, v, nodes, named, e) : 0;
 	hostset_free(named);
 	FREE_NULL_BITMAP(nodes);
-	return rc;
+	if (rc || !near || !req.asked_memory || !no_memory || req.memory ||
+	    (job->partition && strchr(job->partition, ',')))
+		return rc;
+	err_set(e, "--topo-mem=require has no effect: the job requests no memory (--mem, --mem-per-cpu), and its"
+		   " partition has no default");
+	return 1;
 }
 
 int submitted_check(const job_desc_msg_t *job, const struct request *site, struct snapshot_view *v, struct err *e)

@@ -65,15 +65,15 @@ SMOKE := tests/unit/test_decide.c \
 	$(call smoke, topology, step_on_each_node_has_that_nodes environment_names_the_topology_and_its_quickest_reader \
 		program_adopts_the_image steps_with_the_same_cores_share_one_image exports_come_back_byte_for_byte) \
 	$(call smoke, tools_see, lstopo openmpi mpich likwid openmp) \
-	$(call smoke, place, tasks_run_where_requested tasks_stay_within_the_users_binding memory_policy memory_policy_outlives_exec \
-		pages_follow_the_policy large_pages threads_stay_within_their_task variables_of_the_user_are_kept report_equals_the_kernels_state \
-		report_is_a_table_of_all_nodes report_lists_gpus_in_order_with_locality batch_script_is_left_alone) \
+	$(call smoke, place, tasks_run_where_requested tasks_stay_within_the_users_binding memory_policy_outlives_exec \
+		pages_follow_the_policy large_pages threads_stay_within_their_task variables_of_the_user_are_kept \
+		report_is_a_table_of_all_nodes batch_script_is_left_alone) \
 	$(call smoke, nic, libfabric_keeps_to_the_device ucx_keeps_to_the_device exports_what_the_user_left_open report_names_the_device \
 		each_task_has_the_device_near_to_it) \
 	$(call smoke, rank_file, each_rank_is_where_the_file_says plain_mpirun_starts_every_rank \
 		plain_srun_starts_each_rank_where_the_file_says srun_with_other_options_ignores_the_map) \
-	$(call smoke, capture, next_job_is_mapped_by_the_captured_matrix recorder_replaces_disabled_monitoring \
-		deleted_folder_is_one_warning killed_job_keeps_what_it_recorded) \
+	$(call smoke, capture, next_job_is_mapped_by_the_captured_matrix recorder_is_loaded_and_the_users_own_stays \
+		folder_that_the_job_replaces_is_one_warning killed_job_keeps_what_it_recorded) \
 	$(call smoke, gpus, gpus_that_slurm_bound_by_cgroup each_task_is_near_its_gpu what_slurm_bound_stays without_gpus_memory_comes_first) \
 	$(call smoke, top, job_in_a_pipe other_user_reads_nothing) \
 	$(call smoke, monitor, step_has_a_trace both_steps_of_a_batch_job node_without_a_monitor phases_are_beside_the_trace \
@@ -86,12 +86,14 @@ SMOKE := tests/unit/test_decide.c \
 	tests/cluster/test_auth_slurm.py \
 	$(addprefix tests/cluster/compose/test_,daemons.py::test_to_stock_and_back_with_running_jobs gres.py::test_cores_are_at_the_gpu \
 		gres.py::test_job_without_gpus_spares_the_cores_near_free_ones \
-		gres.py::test_why_names_gpus_that_are_far gres_choice.py::test_none_of_several_gpus_is_without_cores \
+		gres.py::test_why_names_gpus_that_are_far gres_choice.py::test_the_gpu_is_near_the_cores_where_the_first_free_one_is_not \
 		gres_choice.py::test_a_job_that_is_requeued_gives_its_gpu_back \
 		gres_choice.py::test_a_plan_does_not_change_the_weights_of_nodes network.py::test_one_switch_holds_the_job \
 		network.py::test_the_best_nodes_of_a_switch \
 		network.py::test_uneven_shares_stay_on_one_switch) \
 	$(if $(findstring /26.05.,$(SLURM_SRC)),$(SMOKE_2605))
+smoke-names:
+	@printf '%s\n' $(filter-out %.c,$(SMOKE)) $(SMOKE_2605)
 ifeq ($(SLURM),)
 check-cluster: built
 	@TOPIARY_RECORD=check-cluster $(SIDE_BY_SIDE) tests/cluster

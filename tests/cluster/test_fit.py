@@ -44,14 +44,22 @@ def waits(cluster, number):
 
 # --- by default
 
-@pytest.mark.parametrize("tasks, size, whole", [(2, L2, 1), (8, L3, 1), (24, L3, 3)])
-def test_fewest_domains(place, tasks, size, whole):
+@pytest.mark.parametrize("tasks, size, count", [(2, L2, 1), (8, L3, 1), (24, L3, 3)])
+def test_fewest_domains(place, tasks, size, count):
     cores = place(*ON, f"-n{tasks}")
-    assert len(cores) == tasks and len(domains(cores, size)) == whole, cores
+    assert len(cores) == tasks and len(domains(cores, size)) == count, cores
 
 
 def test_level_off_is_stock(place):
     assert len(domains(place(*ON, "-n8", "--topo-fit=off"), L3)) > 1
+
+
+def test_named_nodes_that_hold_no_equal_shares(cluster, submit):
+    """cn4 has twelve cores, which is less than half of the tasks."""
+    number = submit("-w", "cn1,cn4", "-N2", "-n60")
+    wait_running(cluster, number)
+    told = cluster.topiary("why", number).stdout
+    assert "placed by Topiary" in told, told
 
 
 # --- require

@@ -6,6 +6,7 @@ import json
 import pytest
 from rig.ask import cores_of, jobs, wait_running
 from rig.cluster import JOB_USER
+from rig.node import configured
 from rig.processes import wait_until
 
 # cn1: 8 NUMA nodes of 8 cores, of which the sixth has half as much memory as the others: 15 halves in all.
@@ -158,6 +159,22 @@ def test_requirement_that_no_division_meets_is_refused(node):
     refused = node.cluster.batch("true", *UNEVEN, "-n3", f"--mem={mem}", check=False).stderr
     assert ("--topo-mem=require: the job's 3 tasks cannot be divided among 2 nodes that each have cores whose NUMA"
             f" nodes hold {mem} MB: cn1 holds 3, cn3 holds 1-3\n" in refused), refused
+
+
+def test_requirement_of_the_site_is_refused_with_its_reason(node):
+    slurm_conf = node.cluster.folder / "etc" / "slurm.conf"
+    plain = slurm_conf.read_text()
+    words = "TopoMem=require in slurmctld's topiary.conf: no node that the job may get has 1 core whose NUMA nodes hold"
+    with configured(node.cluster, "TopoMem = require\n"):
+        slurm_conf.write_text(plain.replace("DefMemPerCPU=10\n", ""))
+        node.cluster.command(["scontrol", "reconfigure"])
+        slurm_conf.write_text(plain)
+        assert wait_until(lambda: words in node.refused(1, 1.2), 30, 0.5), node.refused(1, 1.2)
+        # Without a default, --topo-mem=require means nothing.
+        said = node.cluster.batch("true", "-w", "cn1", "-n1", "--topo-mem=require", "--output=/dev/null").stderr
+        assert "--topo-mem=require has no effect: the job requests no memory" in said, said
+    node.cluster.command(["scontrol", "reconfigure"])
+    assert wait_until(lambda: node.refused(1, 1.2) == "", 30, 0.5), node.refused(1, 1.2)
 
 
 def test_tasks_that_spread_and_are_larger_than_a_domain(node):

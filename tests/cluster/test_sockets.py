@@ -29,10 +29,10 @@ def placed(cluster, *options):
     return cores
 
 
-@pytest.mark.parametrize("tasks, size, whole", [(16, PACKAGE, 1), (24, L3, 3)])
-def test_packages_are_kept_though_sockets_are_smaller(cluster, tasks, size, whole):
+@pytest.mark.parametrize("tasks, size, count", [(16, PACKAGE, 1), (24, L3, 3)])
+def test_packages_are_kept_though_sockets_are_smaller(cluster, tasks, size, count):
     cores = placed(cluster, "-w", "cn1", f"--ntasks={tasks}")["cn1"]
-    assert len(cores) == tasks and len({c // size for c in cores}) == whole, cores
+    assert len(cores) == tasks and len({c // size for c in cores}) == count, cores
 
 
 @pytest.mark.parametrize("tasks, cores", [(16, SMT), (8, SMT // 2)])

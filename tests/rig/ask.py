@@ -64,7 +64,8 @@ def given_too_often(cluster, times=1):
     """{(node, core): its running jobs} of cores that more than so many have."""
     owners, threads_of = {}, threads(cluster)
     for record in jobs(cluster):
-        if fields(record)["JobState"] == "RUNNING":
+        # A job's name may have a line break.
+        if fields(record).get("JobState") == "RUNNING":
             for node, cores in held(cluster, record, threads_of).items():
                 for core in cores:
                     owners.setdefault((node, core), []).append(fields(record)["JobId"])

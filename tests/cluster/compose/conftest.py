@@ -80,7 +80,9 @@ class WithGpus(Cluster):
         lines = [line for line in self.snapshot_file.read_text().split("\n") if line and line != "sealed"
                  and not line.startswith("end")]
         told = [f"{line} + {devices}" if line.startswith("shape") and "PU:1" in line else line for line in lines]
-        self.snapshot_file.write_text("\n".join([*told, "end", ""]))
+        written = self.snapshot_file.with_suffix(".new")        # slurmctld reads it whenever it changes
+        written.write_text("\n".join([*told, "end", ""]))
+        written.rename(self.snapshot_file)
 
 
 RICH_NODES = {"big1": "amd-4x16", "big2": "amd-4x16", "mid1": "intel-2x8", "mid2": "intel-2x8"}
