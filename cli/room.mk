@@ -12,7 +12,7 @@ $(eval $(call linked,tool,$(BUILD)/topiary-$(TOOL_ARCH),$(TOOL_SOURCES),bind tra
 tool:
 	@env CACHE=$(CACHE) packaging/setup tool-$(TOOL_ARCH)
 	@env PKG_CONFIG_PATH=$(TOOL_LIBS)/lib/pkgconfig PKG_CONFIG_SYSTEM_INCLUDE_PATH=/usr/include:/usr/include/$(shell uname -m)-linux-gnu \
-		$(MAKE) --no-print-directory CC="$(patsubst gcc,$(TOOL_ARCH)-linux-gnu-gcc,$(CC))" \
+		$(MAKE) --no-print-directory CC="$(patsubst cc,$(TOOL_ARCH)-linux-gnu-gcc,$(patsubst gcc,$(TOOL_ARCH)-linux-gnu-gcc,$(CC)))" \
 		BUILD=$(BUILD)/tool/$(TOOL_ARCH) OPT="-Os -ffunction-sections -fdata-sections" CPPFLAGS=-I$(TOOL_LIBS)/include \
 		LDFLAGS="-static -s -L$(TOOL_LIBS)/lib -Wl,--gc-sections,--defsym=HMAC=0,--defsym=EVP_sha256=0" $(BUILD)/tool/$(TOOL_ARCH)/topiary-$(TOOL_ARCH)
 .PHONY: tool

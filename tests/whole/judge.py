@@ -358,21 +358,23 @@ def had(case):
               "--mem-per-cpu=")
     if request.value("topo-fit") == "spread":
         return None
-    return True if all(word.startswith(simple) for word in request.options) and can_hold(
+    return True if "--mem=0" not in request.options and all(
+        word.startswith(simple) for word in request.options) and can_hold(
         case, request, cores, True) else None
 
 
 def preemption(case):
-    """No job is ended for one that has room beside it."""
-    request = case.request
-    if not case.preempted or len(request.components) > 1 or request.array or requires(request):
+    """No job is ended for one that has room beside it. One of another node has ended for a job of the load."""
+    request, mine = case.request, {node for record in case.records for node in record.cores}
+    preempted = [load for load in case.preempted if mine & set(load.cores)]
+    if not preempted or len(request.components) > 1 or request.array or requires(request):
         return
-    others = {node: case.used(node) | frozenset().union(*(load.cores.get(node, frozenset()) for load in case.preempted))
+    others = {node: case.used(node) | frozenset().union(*(load.cores.get(node, frozenset()) for load in preempted))
               for node in case.order}
     simple = ("-n", "-N", "-c", "-w", "--topo-fit", "--topo-level")
     if all(word.startswith(simple) for word in request.options) and can_hold(
             case, request, {node: case.free(node) - others[node] for node in case.order}, True):
-        yield Fault("job preempted in vain", str([load.line[:80] for load in case.preempted]), "there was room beside")
+        yield Fault("job preempted in vain", str([load.line[:80] for load in preempted]), "there was room beside")
 
 
 def plain(case):
