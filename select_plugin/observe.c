@@ -200,8 +200,6 @@ static int placement_add(struct placement *p, int node, const uint64_t *cores)
 	return 0;
 }
 
-#define NO_PLACEMENT "no topology-aware placement can start now"
-
 /* NULL: the choice could be made; else why the job would be left to Slurm. */
 static const char *choose(struct plan *p, struct candidate_set *s)
 {

@@ -5,6 +5,9 @@
 
 #include "candidates.h"
 
+/* The reason where plan_make finds nothing. */
+#define NO_PLACEMENT "no topology-aware placement can start now"
+
 /* A node selection: the best nodes for a job, each with its share of the tasks. */
 struct plan {
 	struct choice choice;

@@ -594,7 +594,7 @@ static int job_decide(const struct call *c, struct candidate_set *s)
 		buf_printf(&why, "its tasks cannot be spread over %s now", level_noun(s->req->request.level ==
 			   LEVEL_NODE ? LEVEL_L3 : s->req->request.level, 2));
 	else
-		buf_puts(&why, "no topology-aware placement can start now");
+		buf_puts(&why, NO_PLACEMENT);
 	if (s->unknown != s->candidates)
 		add_obstacles(s, &why);
 	rc = leave_to_slurm(c, s->req, s, why.failed ? "slurmctld is out of memory" : why.data);

@@ -563,7 +563,7 @@ static int placement_check(const job_desc_msg_t *job, const struct request *site
 {
 	static const struct device_need gpu = { .name = "gpu", .per_node = 1 };
 	struct finding f;
-	const char *why;
+	const char *why, *left, *uncounted;
 	struct job_request req;
 	struct hostset *named;
 	bitstr_t *nodes;
@@ -572,14 +572,13 @@ static int placement_check(const job_desc_msg_t *job, const struct request *site
 
 	if (job_request_read_submitted(job, site, &req, &why, e))
 		return -1;
-	near = req.request.memory == FIT_REQUIRE && !req.whole_nodes &&
-	       (req.asked_memory || !partitions_check(job, memory_there));
+	near = req.request.memory == FIT_REQUIRE && !req.whole_nodes;
+	uncounted = near ? partitions_check(job, memory_there) : NULL;
+	near = near && (req.asked_memory || !uncounted);
 	if (req.request.fit == FIT_OFF && !near)
 		return 0;
-	if ((req.asked || near) && partitions_check(job, job_request_left_there))
-		why = partitions_check(job, job_request_left_there);
-	if (near && !why)
-		why = partitions_check(job, memory_there);
+	left = req.asked || near ? partitions_check(job, job_request_left_there) : NULL;
+	why = left ? left : why ? why : near ? uncounted : NULL;
 	if (near && why && req.asked_memory)
 		return err_set(e, "--topo-mem=require cannot be met: %s", why);
 	if (why && req.request.fit != FIT_REQUIRE)

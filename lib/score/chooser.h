@@ -124,8 +124,8 @@ struct chooser {
 	uint32_t (*range)(void *user, int node, uint32_t *least);
 	uint32_t (*capacity)(void *user);
 	/*
-	 * For nodes that do not hold each number of tasks below the most; else NULL. Adds the numbers up to `most` that
-	 * a node can take to the empty set holds[]; *one becomes a candidate for the last of them. Returns how many
+	 * For uneven divisions where even shares fail; NULL: none is tried. Adds the numbers up to `most` that a node
+	 * can take to the empty set holds[]; *one becomes a candidate for the last of them. Returns how many
 	 * numbers it tried, of which `tries` are allowed.
 	 */
 	uint32_t (*holds)(void *user, int node, uint32_t most, uint64_t *holds, struct candidate_node *one);
