@@ -175,6 +175,9 @@ def test_requirement_of_the_site_is_refused_with_its_reason(node):
         assert "--topo-mem=require has no effect: the job requests no memory" in said, said
     node.cluster.command(["scontrol", "reconfigure"])
     assert wait_until(lambda: node.refused(1, 1.2) == "", 30, 0.5), node.refused(1, 1.2)
+    # One that was submitted before slurmctld had the requirement may still wait.
+    node.cluster.command(["scancel", "--quiet", f"--user={JOB_USER}"])
+    assert wait_until(lambda: not node.cluster.command(["squeue", "-h"]).stdout, 60)
 
 
 def test_tasks_that_spread_and_are_larger_than_a_domain(node):
