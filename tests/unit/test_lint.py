@@ -22,7 +22,8 @@ CLEAN = {
     + "struct many;\nenum many_s { A };\nstruct map_x {\n\tint x;\n};\ntypedef int many_fn(int n);\n",
     "cli/place/place.h": HEAD + PLACE, "docs/x.8": PAGE,
     "docs/topiary.conf.5": PAGE.replace("X 8", "X 5"),
-    "tests/x.py": "# SPDX-License-Identifier: GPL-2.0-or-later\n",
+    "tests/x.py": "# SPDX-License-Identifier: GPL-2.0-or-later\n\n\ndef test_x():\n    pass\n",
+    "Makefile": "smoke-names:\n\t@echo tests/x.py tests/x.py::test_x\n",
 }
 
 
@@ -72,6 +73,8 @@ FINDINGS = [
     ("x.c", "int x;\n", "lint: x.c: no SPDX line"),
     ("lib/base/c.h", HEAD + '#include "map/b.h"\n', "lint: lib/base/c.h:2: lib/base may not include map/"),
     ("bench/y.py", f"{HEAD.replace('/*', '#', 1)}print(x)\n", "lint: bench/y.py:2:7: undefined name 'x'"),
+    ("Makefile", CLEAN["Makefile"].replace("::test_x", "::test_y"),
+     "lint: tests/cluster/room.mk: no tests/x.py::test_y"),
     ("docs/y.8", PAGE.replace(".Nm x\n", ""), "lint: docs/y.8:"),
 ]
 
