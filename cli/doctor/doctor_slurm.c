@@ -88,25 +88,13 @@ static void node_word(void *user, const char *key, char *value, const char *rest
 	key_set(node[1], key, value);
 }
 
-static void read_nodes(struct doctor *d)
-{
-	static const char *const argv[] = { "scontrol", "-a", "-o", "show", "nodes", NULL };
-	struct buf out = {0};
-	struct err e;
-
-	if (doctor_run(argv, &out, &e) == 0 && out.len) {
-		d->nodes = json_object();
-		scontrol_words(out.data, "NodeName", node_word, (json_t *[]){ d->nodes, NULL });
-	}
-	buf_free(&out);
-}
-
 /* What slurmctld runs with fills what the file lacks, after what differs is reported. */
 void doctor_controller(struct doctor *d)
 {
 	static const char *const argv[] = { "scontrol", "show", "config", NULL };
 	static const char *const keys[] = { "plugindir", "selecttype", "selecttypeparameters", "jobsubmitplugins",
 					    "taskplugin" };
+	static const char *const nodes[] = { "scontrol", "-a", "-o", "show", "nodes", NULL };
 	static const char as_of[] = "Configuration data as of ";
 	struct buf out = {0};
 	struct err e;
@@ -144,7 +132,11 @@ void doctor_controller(struct doctor *d)
 	json_object_del(running, "plugstackconfig");
 	json_object_update_missing(d->in_file, running);
 	json_decref(running);
-	read_nodes(d);
+	if (doctor_run(nodes, &out, &e) == 0 && out.len) {
+		d->nodes = json_object();
+		scontrol_words(out.data, "NodeName", node_word, (json_t *[]){ d->nodes, NULL });
+	}
+	buf_free(&out);
 }
 
 void doctor_select(struct doctor *d)

@@ -108,11 +108,10 @@ static int __attribute__((format(printf, 6, 7))) edit_add(struct edits *x, size_
 /* A line at the end of the first file, which may end with a line that is continued, or with none. */
 static int edit_append(struct edits *x, const char *line, struct err *e)
 {
-	const struct buf *t = &x->conf.files[0].text;
-	bool again = x->n && x->list[x->n - 1].file == 0 && x->list[x->n - 1].at == t->len;
-	bool ended = !t->len || (t->data[t->len - 1] == '\n' && (t->len < 2 || t->data[t->len - 2] != '\\'));
+	size_t end = x->conf.files[0].text.len;
+	bool again = x->n && x->list[x->n - 1].file == 0 && x->list[x->n - 1].at == end;
 
-	return edit_add(x, 0, t->len, 0, e, "%s%s\n", again || ended ? "" : "\n", line);
+	return edit_add(x, 0, end, 0, e, "%s%s\n", again || !x->conf.files[0].open ? "" : "\n", line);
 }
 
 static bool is_marked(const struct buf *t, size_t end)
@@ -143,35 +142,33 @@ struct list {
 	char separator;
 };
 
-/* An element of a list in a value: from its separator on. The text may have quotes and continued lines. */
+/* An element of a list in a value: from its separator on. */
 struct element {
-	size_t at, len;			/* with one separator */
+	size_t at, len;			/* in the file, with one separator */
 	bool alone;			/* no other is in the list */
 	bool first;
 };
 
-static bool element_find(const struct edits *x, const struct conf_key *k, const struct list *l, struct element *out)
+static bool element_find(const struct conf_key *k, const struct list *l, struct element *out)
 {
-	const char *text = x->conf.files[k->file].text.data;
-	size_t end = k->at + k->len;
-	bool found = false;
+	const char separator[] = { l->separator, '\0' };
+	bool found = false, more = true;
 	unsigned count = 0;
 
-	for (size_t at = k->at, next; at <= end; at = next + 1, count++) {
-		const char *stop = memchr(text + at, l->separator, end - at);
-		size_t from = at, to = next = stop ? (size_t) (stop - text) : end;
+	for (const char *at = k->value; more; count++) {
+		const char *from = at + strspn(at, " \t"), *end = at + strcspn(at, separator), *to = end;
 
-		while (from < to && strchr("\"\\\n\r \t", text[from]))
-			from++;
-		while (to > from && strchr("\"\\\n\r \t/", text[to - 1]))
+		while (to > from && strchr(" \t/", to[-1]))
 			to--;
+		more = *end;
 		for (size_t i = 0; l->names[i] && !found; i++)
-			if (strlen(l->names[i]) == to - from && !memcmp(l->names[i], text + from, to - from)) {
-				*out = (struct element){ .at = count ? at - 1 : from, .first = !count };
-				out->len = (count ? next == end && text[end - 1] == '"' ? end - 1 : next :
-						    stop ? next + 1 : to) - out->at;
+			if (strlen(l->names[i]) == (size_t) (to - from) && !memcmp(l->names[i], from, to - from)) {
+				*out = (struct element){ .at = k->from[(count ? at - 1 : from) - k->value],
+							 .first = !count };
+				out->len = k->from[(count ? end : more ? end + 1 : to) - k->value] - out->at;
 				found = true;
 			}
+		at = end + more;
 	}
 	out->alone = found && count == 1;
 	return found;
@@ -188,22 +185,19 @@ static int list_add(struct edits *x, const struct list *l, bool first, const cha
 {
 	const struct conf_key *k = slurm_conf_find(&x->conf, l->key);
 	struct element had;
-	const char *text;
 	bool has;
 
 	slurm_conf_repeated(&x->conf, l->key, repeated_report, NULL);
 	if (!k)
 		return edit_append(x, whole, e);
-	text = x->conf.files[k->file].text.data;
-	has = element_find(x, k, l, &had);
+	has = element_find(k, l, &had);
 	if (has && (!first || had.first))
 		return 0;
 	if (has && edit_add(x, k->file, had.at, had.len, e, "%s", ""))
 		return -1;
 	if (first)
-		return edit_add(x, k->file, k->at + (text[k->at] == '"'), 0, e, "%s%c", l->names[0], l->separator);
-	return edit_add(x, k->file, k->at + k->len - (text[k->at + k->len - 1] == '"'), 0, e, "%c%s", l->separator,
-			l->names[0]);
+		return edit_add(x, k->file, k->from[0], 0, e, "%s%c", l->names[0], l->separator);
+	return edit_add(x, k->file, k->from[strlen(k->value)], 0, e, "%c%s", l->separator, l->names[0]);
 }
 
 /* Removes an element wherever it is; a value that this command wrote, and one that would be empty, with its key. */
@@ -215,7 +209,7 @@ static int list_remove(struct edits *x, const struct list *l, const char *added,
 		const struct conf_key *k = &x->conf.keys[i];
 		bool marked = is_marked(&x->conf.files[k->file].text, k->at + k->len);
 
-		if (strcasecmp(k->name, l->key) || !element_find(x, k, l, &had))
+		if (strcasecmp(k->name, l->key) || !element_find(k, l, &had))
 			continue;
 		if (had.alone || (marked && !strcmp(k->value, added)) ?
 		    edit_remove_key(x, k, e) : edit_add(x, k->file, had.at, had.len, e, "%s", ""))
@@ -251,14 +245,6 @@ static int change_placement(struct edits *x, const struct args *a, bool enable, 
 	     check_plugin(a->theirs, SELECT, "where Slurm's own plugins are, is for --slurm-plugins", e)))
 		return -1;
 	return list_add(x, &list, true, whole, e);
-}
-
-static int change_messages(struct edits *x, bool enable, struct err *e)
-{
-	static const struct list list = { "JobSubmitPlugins", { "topiary", "job_submit/topiary" }, ',' };
-
-	return enable ? list_add(x, &list, false, "JobSubmitPlugins=topiary" MARK, e) :
-			list_remove(x, &list, "topiary", e);
 }
 
 /* The line with our plugin in plugstack.conf; of several the first stays where it is enabled. */
@@ -421,6 +407,7 @@ static int stack_read(const struct slurm_conf *slurm, const char *path, struct e
 
 static int change(struct cmd *c, const struct cmd_syntax *syntax, int argc, char **argv, bool enable, struct err *e)
 {
+	static const struct list messages = { "JobSubmitPlugins", { "topiary", "job_submit/topiary" }, ',' };
 	struct args a = { .ours = SLURM_PLUGINDIR, .theirs = SLURM_OWN_PLUGINDIR };
 	const char *path = slurm_conf_path();
 	struct edits slurm = {0}, stack = {0};
@@ -438,7 +425,8 @@ static int change(struct cmd *c, const struct cmd_syntax *syntax, int argc, char
 	if (rc == 0 && a.which & PLACEMENT)
 		rc = change_placement(&slurm, &a, enable, e);
 	if (rc == 0 && a.which & MESSAGES)
-		rc = change_messages(&slurm, enable, e);
+		rc = enable ? list_add(&slurm, &messages, false, "JobSubmitPlugins=topiary" MARK, e) :
+			      list_remove(&slurm, &messages, "topiary", e);
 	if (rc == 0 && a.which & OPTIONS && (rc = stack_read(&slurm.conf, path, &stack, e)) == 0)
 		rc = change_options(&stack, &a, c->config, enable, e);
 	if (rc == 0)

@@ -25,11 +25,12 @@ struct reader {
 	regex_t key, include;
 };
 
-/* A line as Slurm sees it: no comment, continued lines joined; from[i] is where in the text text[i] is. */
+/* A line as Slurm sees it: no comment, continued lines joined; from[i] is where in the text text[i] is, or ends. */
 struct joined {
 	char *text;
 	size_t *from, n;
 	unsigned line, lines;	/* number of the first, and how many */
+	bool open;		/* the text ends in it */
 };
 
 static int file_add(struct reader *r, const char *path, struct err *e);
@@ -41,6 +42,7 @@ static int line_join(const struct buf *b, size_t *at, struct joined *out)
 
 	out->line += out->lines;
 	out->n = out->lines = 0;
+	out->open = false;
 	while (more && *at < b->len) {
 		const char *stop = memchr(b->data + *at, '\n', b->len - *at);
 		size_t next = stop ? (size_t) (stop - b->data) + 1 : b->len, end = next - (stop != NULL), last;
@@ -60,12 +62,14 @@ static int line_join(const struct buf *b, size_t *at, struct joined *out)
 			slashes++;
 		if ((more = slashes % 2))
 			end = last - 1;
+		out->open = next == b->len && (more || !stop);
 		if (array_reserve(out->text, out->n, end - *at + 1) || array_reserve(out->from, out->n, end - *at + 1))
 			return -1;
 		for (size_t i = *at; i < end; i++) {
 			out->text[out->n] = b->data[i];
 			out->from[out->n++] = i;
 		}
+		out->from[out->n] = end;
 		out->lines++;
 		*at = next;
 	}
@@ -91,8 +95,11 @@ static int key_add(struct reader *r, size_t file, const struct joined *l, const 
 			.value = strndup(l->text + from + quoted, to - from - 2 * quoted),
 			.file = file, .begin = l->from[offset + m[1].rm_so], .at = l->from[from],
 			.len = l->from[to - 1] + 1 - l->from[from], .line = l->line,
+			.from = malloc((to - from + 1) * sizeof(*k->from)),
 		};
-	return k && k->name && k->value ? 0 : err_set(e, "out of memory");
+	if (k && k->from)
+		memcpy(k->from, l->from + from + quoted, (to - from + 1 - quoted) * sizeof(*k->from));
+	return k && k->name && k->value && k->from ? 0 : err_set(e, "out of memory");
 }
 
 /* The keys of a line, of a node's or partition's only the first; or the files that it includes. */
@@ -140,8 +147,11 @@ static int file_add(struct reader *r, const char *path, struct err *e)
 		return err_set(e, "out of memory");
 	if (file_read(path, CONF_MAX, &f->text, e))
 		return -1;
+	if (f->text.len > 3 && !memcmp(f->text.data, "\xef\xbb\xbf", 3))
+		return err_set(e, "%s:1: starts with a byte order mark, which Slurm refuses: save it without", path);
 	while (rc == 0 && at < c->files[file].text.len)
 		rc = line_join(&c->files[file].text, &at, &l) ? err_set(e, "out of memory") : line_read(r, file, &l, e);
+	c->files[file].open = l.open;
 	free(l.text);
 	free(l.from);
 	return rc;
@@ -170,6 +180,7 @@ void slurm_conf_free(struct slurm_conf *c)
 	for (size_t i = 0; i < c->nkeys; i++) {
 		free(c->keys[i].name);
 		free(c->keys[i].value);
+		free(c->keys[i].from);
 	}
 	for (size_t i = 0; i < c->nfiles; i++) {
 		free(c->files[i].path);

@@ -9,19 +9,22 @@
 /*
  * slurm.conf(5) and plugstack.conf (spank(7)) with the files that they include, and where in them each value is, for
  * `topiary doctor` and for `topiary enable`, which changes nothing else. As Slurm reads them: keys in any case, several
- * a line, quotes, comments, escapes, lines continued by a backslash, of a key given twice the last.
+ * a line, quotes, comments, escapes, lines continued by a backslash, of a key given twice the last; a file that begins
+ * with a byte order mark is refused.
  */
 struct conf_key {
 	char *name, *value;	/* of plugstack.conf: optional or required; the rest of the line */
 	size_t file;		/* its number in files */
 	size_t begin;		/* of the name in the file's text, */
-	size_t at, len;		/* and of the value, with quotes and line breaks */
+	size_t at, len;		/* and of the value, with quotes and line breaks; */
+	size_t *from;		/* of each byte of value, and of what follows the last */
 	unsigned line;
 };
 
 struct conf_file {
 	char *path;
 	struct buf text;
+	bool open;		/* its last line is continued, or has no end */
 };
 
 struct slurm_conf {

@@ -30,7 +30,7 @@ class Site:
             (self.etc / f"{name}.conf").write_text(self.expand(text))
 
     def read(self):
-        return {path.stem: path.read_text() for path in self.etc.glob("*.conf")}
+        return {path.stem: path.read_bytes().decode() for path in self.etc.glob("*.conf")}
 
     def run(self, *words):
         env = {**os.environ, "SLURM_CONF": str(self.etc / "slurm.conf"), "TOPIARY_CONF": "/dev/null"}
@@ -50,6 +50,10 @@ CONFIGURATIONS = {
                        "JobSubmitPlugins=lua,topiary PluginDir=OURS:THEIRS ClusterName=x\n"),
     "continued": ("PluginDir=/site:\\\nTHEIRS\n#PluginDir=/no\nJobSubmitPlugins=lua\\\n,logging\n",
                   "PluginDir=OURS:/site:\\\nTHEIRS\n#PluginDir=/no\nJobSubmitPlugins=lua\\\n,logging,topiary\n"),
+    "continued in an element": ("PluginDir=/site:TH\\\nEIRS\nJobSubmitPlugins=lu\\\na\n",
+                                "PluginDir=OURS:/site:TH\\\nEIRS\nJobSubmitPlugins=lu\\\na,topiary\n"),
+    "with carriage returns": ("PluginDir=/site:\\\r\nTHEIRS\r\nJobSubmitPlugins=lua\r\n",
+                              "PluginDir=OURS:/site:\\\r\nTHEIRS\r\nJobSubmitPlugins=lua,topiary\r\n"),
     "no partition's": ("NodeName=n PluginDir=no\nPluginDir=THEIRS # \\\nJobSubmitPlugins=a\\#b\n",
                        "NodeName=n PluginDir=no\nPluginDir=OURS:THEIRS # \\\nJobSubmitPlugins=a\\#b,topiary\n"),
     "without an end": ("PluginDir=THEIRS\nClusterName=x",
@@ -66,7 +70,7 @@ def test_enable_and_disable(site, name):
     done = site.run("enable", "placement", "messages")
     assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith(shown.stdout)
     assert site.read()["slurm"] == after
-    assert (site.etc / "slurm.conf.before-topiary").read_text() == before
+    assert (site.etc / "slurm.conf.before-topiary").read_bytes().decode() == before
     assert "+" in shown.stdout and all(line[0] in " -+@\\" for line in shown.stdout.splitlines())
     again = site.run("enable", "placement", "messages")
     assert again.stdout == "nothing to change\n" and site.read()["slurm"] == after
@@ -113,6 +117,21 @@ def test_included_files_links_and_owners_stay(site):
     assert (site.etc / "slurm.conf").is_symlink()
     assert site.run("disable").returncode == 0
     assert plugins.read_text() == site.expand("PluginDir=THEIRS\nJobSubmitPlugins=lua\n")
+
+
+@pytest.mark.parametrize("split", ["topi\\\nary", "job_submit/\\\ntopiary", "\"topia\\\r\nry\""])
+def test_a_name_in_two_lines_is_ours(site, split):
+    site.write(slurm=f"JobSubmitPlugins={split}\nPluginDir=OU\\\nRS:THEIRS\n".replace("OU", str(site.ours)[:-2])
+               .replace("RS:", f"{str(site.ours)[-2:]}:"))
+    assert site.run("enable", "placement", "messages").stdout == "nothing to change\n"
+    assert site.run("disable").returncode == 0
+    assert site.read()["slurm"] == site.expand("PluginDir=THEIRS\n")
+
+
+def test_a_byte_order_mark_is_refused(site):
+    site.write(slurm="\ufeffClusterName=x\n")
+    done = site.run("enable")
+    assert done.returncode == 1 and "slurm.conf:1: starts with a byte order mark" in done.stderr
 
 
 def test_a_key_given_twice_is_reported(site):

@@ -58,6 +58,8 @@ TEST(derives_names_from_descriptions)
 		{ "localhost.localdomain mlx5_0", NULL, "localhost.localdomain-mlx5_0" },
 		{ "ubuntu mlx5_0", NULL, "ubuntu-mlx5_0" },
 		{ "ubuntu7 mlx5_0", "ubuntu7", "ubuntu7-mlx5_0" },
+		{ "rocky", NULL, "rocky" },
+		{ "ConnectX-6", NULL, "ConnectX-6" },
 		{ "mlx5_0", NULL, "mlx5_0" },
 		{ "MT4123", NULL, "MT4123" },
 		{ "MT4123x", "MT4123x", "MT4123x" },
@@ -301,6 +303,8 @@ static const struct {
 	  "SwitchName=a Nodes=n[1-2,4]\nSwitchName=b Nodes=n3\nSwitchName=top Switches=a,b\n" },
 	{ "SwitchName = top Switches =a,b\nSwitchName=a  Nodes= \"n[1-2]\"\nSwitchName \\\n= b Nodes=n3\n",
 	  "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n3\nSwitchName=top Switches=a,b\n" },
+	{ "\xef\xbb\xbf# from Windows\r\nSwitchName=a Nodes=n[1-2],\\\r\nn4\r\nSwitchName=b Nodes=n3\r\n",
+	  "SwitchName=a Nodes=n[1-2,4]\nSwitchName=b Nodes=n3\n" },
 	{ "SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=m[1-2]\n", "SwitchName=a Nodes=n[1-3]\n"
 	  "SwitchName=b Nodes=m[1-2]\n" },
 	{ "BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockName=b3 Nodes=n[5-6]\nBlockName=b4 Nodes=n[7-8]\n"
@@ -362,6 +366,12 @@ static const struct {
 	  "            nodes: n[1-4]\n", NULL, FABRIC_GRAPH },
 	{ "RingName=r0 Nodes=n[1-8]\n", NULL, FABRIC_GRAPH },
 	{ "---\n- topology: r\n  ring:\n    rings:\n      - ring: r0\n        nodes: n[1-8]\n", NULL, FABRIC_GRAPH },
+	/* JSON is YAML. */
+	{ "\xef\xbb\xbf[\r\n\t{\"topology\": \"t\", \"cluster_default\": true,\r\n\t\t\"tree\": {\"switches\": [\r\n"
+	  "\t\t\t{\"switch\": \"top\", \"children\": \"s[1-2]\", \"nodes\": null},\r\n"
+	  "\t\t\t{\"switch\": \"s1\", \"children\": null, \"nodes\": [\"n1\", \"n2\"]},\r\n"
+	  "\t\t\t{\"switch\": \"s2\", \"nodes\": \"n3\"}]},\r\n\t\"block\": {}}\r\n]\r\n",
+	  "SwitchName=s1 Nodes=n[1-2]\nSwitchName=s2 Nodes=n3\nSwitchName=top Switches=s[1-2]\n", FABRIC_FAT_TREE },
 	/* Names as lists, or folded; the default one says so first, without a line of its own before. */
 	{ "- cluster_default: true\n  topology: t\n  tree:\n    switches:\n    - switch: s1\n      nodes:\n      - n1\n"
 	  "      - n[2-3]\n    - switch: s2\n      nodes: >-\n        n4,\n        n[5-6]\n    - switch: top\n"
@@ -699,13 +709,21 @@ TEST(hosts_are_told_apart)
 		{ { "n1 mlx5_0@a", "web mlx5_0@a", "web mlx5_0@b", "n2 mlx5_0@b" },
 		  "SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2\nSwitchName=spine Switches=a,b\n",
 		  "adapters of unknown hosts: H-0000000000001001 H-0000000000001002\n"
-		  "adapters that have the host and device of others in their description: "
+		  "hosts named by GUID, for adapters of several have one description: "
 		  "H-0000000000001001 (web) H-0000000000001002 (web)\n" },
 		/* where most of those beside it are */
 		{ { "n1@a", "n1@b", "n2@b" }, "SwitchName=b Nodes=n[1-2]\n",
 		  "hosts on several switches of a plane: n1\n" },
 		{ { "x@a", "x@a", "x@a", "x@a", "x@a", "x@a", "x@b", "x@b", "x@b", "n1@b" },
 		  "SwitchName=b Nodes=n1\n", "" },
+		/* no family of names and no rails: an image's name, unless others are on the same two switches */
+		{ { "n1@a", "web@a", "web@b", "n2@b" },
+		  "SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2\nSwitchName=spine Switches=a,b\n",
+		  "adapters of unknown hosts: H-0000000000001001 H-0000000000001002\n"
+		  "hosts named by GUID, for adapters of several have one description: "
+		  "H-0000000000001001 (web) H-0000000000001002 (web)\n" },
+		{ { "hera@a", "hera@b", "web@a", "web@b", "zeus@a", "zeus@b" },
+		  "SwitchName=a Nodes=hera,web,zeus\n", "hosts on several switches of a plane: hera web zeus\n" },
 		/* the domain is cut, unless it distinguishes */
 		{ { "n1.lan mlx5_0@a", "n1.lan mlx5_1@a", "n2.lan mlx5_0@b", "n3.ib mlx5_0@b", "n3.lan mlx5_0@b" },
 		  "SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2,n3.ib,n3.lan\nSwitchName=spine Switches=a,b\n", "" },
@@ -740,6 +758,43 @@ TEST(hosts_are_told_apart)
 		fabric_list_anomalies(f, &odd);
 		if (rows[i].odd && *rows[i].odd)
 			assert_string_equal(odd.data, rows[i].odd);
+	}
+}
+
+/* Cards with an adapter for each port, in the form that has their SystemImageGUID, and in the registry's. */
+TEST(the_adapters_of_a_card_are_one_hosts)
+{
+#define CARD(system, guid, leaf) "sysimgguid=0x" system "\ncaguid=0x" guid "\nCa\t1 \"H-" guid "\"\t# \"web\"\n" \
+	"[1](" guid ")\t\"S-" leaf "\"[1" guid "]\t# lid 1 lmc 0 \"" leaf "\" lid 2 4xEDR\n"
+	static const char spine[] = "switchguid=0xf\nSwitch\t9 \"S-f\"\t# \"spine\"\n"
+				    "[1]\t\"S-a\"[9]\t# \"a\" lid 1 4xEDR\n[2]\t\"S-b\"[9]\t# \"b\" lid 1 4xEDR\n";
+	static const struct {
+		const char *adapters;
+		unsigned hosts;
+		const char *first;
+	} rows[] = {
+		{ CARD("1", "10", "a") CARD("1", "11", "b"), 1, "web" },
+		{ CARD("1", "10", "a") CARD("1", "11", "b") CARD("2", "20", "a") CARD("2", "21", "b"), 2,
+		  "H-0000000000000010" },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		FREED(buf_free) struct buf text = {0};
+		OWNED(fabric_free) struct fabric *read = NULL, *again = NULL;
+		OWNED(json_decref) json_t *parts = NULL;
+
+		buf_printf(&text, "%s%s", spine, rows[i].adapters);
+		read = fabric_of(text.data);
+		parts = fabric_json_parts(read);
+		again = fabric_of_json(parts, "test", NULL);
+		for (unsigned way = 0; way < 2; way++) {
+			const struct fabric *f = way ? again : read;
+
+			assert_non_null(f);
+			assert_int_equal(f->nnodes - f->nswitches, rows[i].hosts);
+			assert_string_equal(f->nodes[f->nswitches].name, rows[i].first);
+			assert_int_equal(f->nadapters, 2 * rows[i].hosts);
+		}
 	}
 }
 

@@ -10,6 +10,10 @@ static const char blanks[] = " \t\r\f\v";
 
 int lines_open(struct lines *l, const char *text, size_t len, const char *name, struct err *e)
 {
+	size_t mark = len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0;
+
+	text += mark;
+	len -= mark;
 	*l = (struct lines){ .name = name, .err = e };
 	if (memchr(text, '\0', len))
 		return err_set(e, "%s: not a text file: contains a NUL byte", name);

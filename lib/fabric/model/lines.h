@@ -14,7 +14,7 @@ struct lines {
 	struct err *err;
 };
 
-/* 0, or -1 (memory; a NUL in the text). */
+/* A byte order mark of UTF-8 is no part of the text. 0, or -1 (memory; a NUL in the text). */
 int lines_open(struct lines *l, const char *text, size_t len, const char *name, struct err *e);
 void lines_close(struct lines *l);
 

@@ -57,36 +57,28 @@ const char *names_find(const struct fabric_names *n, uint64_t guid)
 	return at == STRING_MAP_NONE ? NULL : n->hosts[at];
 }
 
-static bool is_name_char(unsigned char c)
-{
-	return isalnum(c) || c == '.' || c == '_' || c == '-';
-}
+static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
 bool names_fit(const char *name)
 {
-	size_t len = strlen(name);
-
-	for (size_t i = 0; i < len; i++)
-		if (!is_name_char(name[i]))
-			return false;
-	return len;
+	return *name && !name[strspn(name, letters)];
 }
 
 /* "mlx5_0", "HCA-1", "qib0", "ibp1s0f0": a device is a word that ends in its number. */
 static bool is_device(const char *word, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
-		if (!is_name_char(word[i]))
-			return false;
-	return len > 1 && isalpha((unsigned char) word[0]) && isdigit((unsigned char) word[len - 1]);
+	return len > 1 && strspn(word, letters) >= len && isalpha((unsigned char) word[0]) &&
+		isdigit((unsigned char) word[len - 1]);
 }
 
 /* Names that images and firmware have before somebody gives a host its own. */
 static bool is_default(const char *name, size_t len)
 {
-	static const char *const names[] = { "localhost", "ubuntu", "debian", "linux", "none" };
+	static const char *const names[] = { "localhost", "ubuntu", "debian", "rocky", "almalinux", "centos", "rhel",
+					     "linux", "none" };
 	/* models ("MT4123") and devices, with a number behind */
-	static const char *const numbered[] = { "MT", "mlx4_", "mlx5_", "mthca", "qib", "hfi1_", "opa", "HCA-" };
+	static const char *const numbered[] = { "MT", "ConnectX-", "BlueField-", "mlx4_", "mlx5_", "mthca", "qib",
+						"hfi1_", "opa", "HCA-" };
 	size_t first = strcspn(name, ".");
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -107,11 +99,8 @@ const char *names_host(const char *description, struct buf *out)
 	const char *device = description + len + strspn(description + len, " ");
 
 	rest = strcspn(device, " ");
-	for (size_t i = 0; i < len; i++)
-		if (!is_name_char(description[i]))
-			return NULL;
-	if (!len || !isalnum((unsigned char) description[0]) || device[rest] || (rest && !is_device(device, rest)) ||
-	    is_default(description, len))
+	if (strspn(description, letters) != len || !isalnum((unsigned char) description[0]) || device[rest] ||
+	    (rest && !is_device(device, rest)) || is_default(description, len))
 		return NULL;
 	buf_add(out, description, len);
 	return device;
@@ -149,7 +138,7 @@ bool names_switch(const char *description, struct buf *out)
 			at += skip;
 		if (!*at)
 			break;
-		if (!is_name_char(*at)) {
+		if (!strchr(letters, *at)) {
 			gap = true;
 			continue;
 		}

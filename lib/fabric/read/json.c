@@ -19,19 +19,6 @@ static json_t *numbers_json(const unsigned *list, size_t n)
 	return array;
 }
 
-static json_t *level_json(const struct hierarchy_level *l)
-{
-	static const char *const names[] = { "tree", "torus", "graph" };
-
-	json_t *j = json_pack("{s:s, s:I, s:o, s:o, s:I}", "form", names[l->form], "size", (json_int_t) l->size,
-			      "dimensions", numbers_json(l->dim, l->dims), "costs", numbers_json(l->cost, l->dims),
-			      "pruned", (json_int_t) l->pruned);
-
-	if (l->hops)
-		json_object_set_new(j, "hops", numbers_json(l->hops, (size_t) l->size * l->size));
-	return j;
-}
-
 /* Each host with its position on every level, and its switches, from the top. */
 static json_t *places_json(const struct hierarchy *h)
 {
@@ -74,26 +61,20 @@ static json_t *guid_json(uint64_t guid)
 	return guid ? json_sprintf("%016llx", (unsigned long long) guid) : json_null();
 }
 
-static json_t *node_json(const struct fabric_node *n)
-{
-	json_t *plane = n->plane == FABRIC_NO_PLANE ? json_null() : json_integer(n->plane);
-	json_t *j = json_pack("{s:s, s:o, s:o}", "name", n->name, "guid", guid_json(n->guid), "plane", plane);
-
-	if (n->description && strcmp(n->description, n->name))
-		json_object_set_new(j, "told", json_string(n->description));	/* omitted unless it is UTF-8 */
-	if (n->is_switch)
-		json_object_set_new(j, "rank", json_integer(n->rank));
-	else
-		json_object_set_new(j, "known", json_boolean(n->named));
-	return j;
-}
-
 static json_t *nodes_json(const struct fabric *f, unsigned from, unsigned to)
 {
 	json_t *nodes = json_array();
 
-	for (unsigned i = from; i < to; i++)
-		json_array_append_new(nodes, node_json(&f->nodes[i]));
+	for (const struct fabric_node *n = &f->nodes[from]; n < &f->nodes[to]; n++) {
+		json_t *plane = n->plane == FABRIC_NO_PLANE ? json_null() : json_integer(n->plane);
+		json_t *j = json_pack("{s:s, s:o, s:o}", "name", n->name, "guid", guid_json(n->guid), "plane", plane);
+
+		if (n->description && strcmp(n->description, n->name))
+			json_object_set_new(j, "told", json_string(n->description));	/* omitted unless it is UTF-8 */
+		json_object_set_new(j, n->is_switch ? "rank" : "known",
+				    n->is_switch ? json_integer(n->rank) : json_boolean(n->named));
+		json_array_append_new(nodes, j);
+	}
 	return nodes;
 }
 
@@ -128,19 +109,6 @@ static json_t *links_json(const struct fabric *f)
 	return links;
 }
 
-static json_t *odd_json(const struct fabric *f)
-{
-	json_t *lines = json_array();
-	struct buf odd = {0};
-	char *save = NULL;
-
-	fabric_list_anomalies(f, &odd);
-	for (char *line = odd.data ? strtok_r(odd.data, "\n", &save) : NULL; line; line = strtok_r(NULL, "\n", &save))
-		json_array_append_new(lines, json_string(line));
-	buf_free(&odd);
-	return lines;
-}
-
 /* The levels as the file stated them: the switches, derived from them, do not have all of that. */
 static json_t *text_json(const struct fabric *f)
 {
@@ -162,19 +130,36 @@ json_t *fabric_json_parts(const struct fabric *f)
 
 json_t *fabric_json(const struct fabric *f)
 {
-	json_t *j = fabric_json_parts(f), *planes = json_object_get(j, "planes"), *plane;
+	static const char *const forms[] = { "tree", "torus", "graph" };
+	json_t *j = fabric_json_parts(f), *planes = json_object_get(j, "planes"), *plane, *odd = json_array();
+	struct buf lines = {0};
+	char *save = NULL;
 	size_t i;
 
 	json_array_foreach(planes, i, plane) {
+		const struct hierarchy *h = f->planes[i].levels;
 		json_t *levels = json_array();
 
-		for (unsigned l = 0; f->planes[i].levels && l < f->planes[i].levels->nlevels; l++)
-			json_array_append_new(levels, level_json(&f->planes[i].levels->level[l]));
+		for (const struct hierarchy_level *l = h ? h->level : NULL; l && l < h->level + h->nlevels; l++) {
+			json_t *level = json_pack("{s:s, s:I, s:o, s:o, s:I}", "form", forms[l->form],
+						  "size", (json_int_t) l->size,
+						  "dimensions", numbers_json(l->dim, l->dims),
+						  "costs", numbers_json(l->cost, l->dims),
+						  "pruned", (json_int_t) l->pruned);
+
+			if (l->hops)
+				json_object_set_new(level, "hops", numbers_json(l->hops, (size_t) l->size * l->size));
+			json_array_append_new(levels, level);
+		}
 		json_object_set_new(plane, "levels", levels);
-		json_object_set_new(plane, "places", places_json(f->planes[i].levels));
+		json_object_set_new(plane, "places", places_json(h));
 	}
-	if (j)
-		json_object_set_new(j, "odd", odd_json(f));
+	fabric_list_anomalies(f, &lines);
+	for (char *line = lines.data ? strtok_r(lines.data, "\n", &save) : NULL; line;
+	     line = strtok_r(NULL, "\n", &save))
+		json_array_append_new(odd, json_string(line));
+	buf_free(&lines);
+	json_object_set_new(j, "odd", odd);
 	return j;
 }
 
@@ -259,7 +244,8 @@ static int read_switch(struct reading *r, const json_t *o)
 	return draft_name(r->draft, end, name) ? item_error(r, "out of memory") : 0;
 }
 
-static int read_adapter(struct reading *r, const json_t *o, int end, const char *host)
+/* The adapters of an unknown host are those of one card: the GUID of the first is any number for it. */
+static int read_adapter(struct reading *r, const json_t *o, int end, const char *host, uint64_t *card)
 {
 	uint64_t guid, port;
 
@@ -268,7 +254,9 @@ static int read_adapter(struct reading *r, const json_t *o, int end, const char 
 	if (!guid && !port)
 		return item_error(r, "adapter without a GUID");
 	draft_guid(r->draft, end, guid, port, 0);
-	return host && draft_name(r->draft, end, host) ? item_error(r, "out of memory") : 0;
+	*card = *card ? *card : guid ? guid : port;
+	return (host ? draft_name(r->draft, end, host) : draft_system(r->draft, end, *card, true)) ?
+		item_error(r, "out of memory") : 0;
 }
 
 /* All cables are attributed to the first adapter: the document does not have the adapter of each. */
@@ -277,6 +265,7 @@ static int read_host(struct reading *r, const json_t *o)
 	const json_t *adapters = json_object_get(o, "adapters"), *known = json_object_get(o, "known"), *adapter;
 	const char *name = read_name(r, o, "name"), *host = json_is_true(known) ? name : NULL;
 	char key[MAX_NAME + 32];
+	uint64_t card = 0;
 	size_t i;
 	int end;
 
@@ -290,7 +279,8 @@ static int read_host(struct reading *r, const json_t *o)
 		return -1;
 	json_array_foreach(adapters, i, adapter) {
 		snprintf(key, sizeof(key), "%s %zu", name, i);
-		if ((i && (end = draft_end(r->draft, END_ADAPTER, key)) < 0) || read_adapter(r, adapter, end, host))
+		if ((i && (end = draft_end(r->draft, END_ADAPTER, key)) < 0) || read_adapter(r, adapter, end, host,
+											&card))
 			return -1;
 	}
 	return 0;

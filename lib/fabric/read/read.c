@@ -164,6 +164,7 @@ static int read_ports(struct lines *l, struct fabric_draft *m)
 struct record {
 	bool open;
 	unsigned end;
+	uint64_t system;	/* of the record that follows */
 };
 
 /* The keyword of a record, and its ID. */
@@ -280,7 +281,9 @@ static int read_head(struct lines *l, struct fabric_draft *m, struct record *r, 
 	end = add_end(l, m, id, comment ? read_quoted(&comment) : NULL);
 	if (end < 0)
 		return -1;
-	*r = (struct record){ true, end };
+	if (start == 'H' && draft_system(m, end, r->system, false))
+		return lines_wrong(l, "out of memory");
+	*r = (struct record){ true, end, 0 };
 	return 0;
 }
 
@@ -292,8 +295,11 @@ static int record_line(struct lines *l, struct fabric_draft *m, struct record *r
 	if (*line == '[')
 		return read_cable(l, m, r, line);
 	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)	/* lines that precede a record */
-		if (!strncmp(line, facts[i], strlen(facts[i])))
+		if (!strncmp(line, facts[i], strlen(facts[i]))) {
+			if (!strncmp(line, "sysimgguid=", 11))
+				r->system = strtoull(line + 11, NULL, 16);
 			return 0;
+		}
 	type = lines_word_next(&at);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (!strcmp(type, types[i].word))
@@ -400,7 +406,7 @@ static const struct {
 	{ "SwitchName", read_slurm }, { "Switches", read_slurm }, { "Nodes", read_slurm },
 	{ "BlockName", read_slurm }, { "BlockSizes", read_slurm }, { "RingName", read_slurm },
 	{ "Include ", read_slurm },
-	{ "---", read_yaml }, { "%YAML", read_yaml }, { "- ", read_yaml },
+	{ "---", read_yaml }, { "%YAML", read_yaml }, { "- ", read_yaml }, { "[", read_yaml }, { "{", read_yaml },
 	{ "tree ", read_paper }, { "torus ", read_paper }, { "graph ", read_paper }, { "node ", read_paper },
 };
 

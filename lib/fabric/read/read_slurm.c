@@ -402,14 +402,12 @@ int read_slurm(struct lines *l, struct fabric_draft *m)
 struct yaml {
 	struct lines *lines;
 	struct fabric_draft *draft;
+	struct slurm slurm;		/* of a tree or blocks */
 	yaml_document_t document;
 };
 
-static int wrong_at(struct yaml *y, const yaml_node_t *at, const char *what)
-{
-	y->lines->line = at->start_mark.line + 1;
-	return lines_wrong(y->lines, "%s", what);
-}
+/* lines_wrong of the line where a node begins. */
+#define wrong_at(y, at, ...) ((y)->lines->line = (at)->start_mark.line + 1, lines_wrong((y)->lines, __VA_ARGS__))
 
 static yaml_node_t *node_of(struct yaml *y, int index)
 {
@@ -421,7 +419,7 @@ static char *scalar_text(const yaml_node_t *n)
 	return n && n->type == YAML_SCALAR_NODE ? (char *) n->data.scalar.value : NULL;
 }
 
-/* For an empty value `scontrol show topoconf` writes a key without a value, {} or []. */
+/* For an empty value `scontrol show topoconf` writes a key without a value, {} or []; JSON has null. */
 static bool is_empty(const yaml_node_t *n)
 {
 	switch (n->type) {
@@ -430,7 +428,8 @@ static bool is_empty(const yaml_node_t *n)
 	case YAML_SEQUENCE_NODE:
 		return n->data.sequence.items.start == n->data.sequence.items.top;
 	default:
-		return n->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && !n->data.scalar.length;
+		return n->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+			(!n->data.scalar.length || !strcmp((const char *) n->data.scalar.value, "null"));
 	}
 }
 
@@ -482,8 +481,7 @@ static yaml_node_t *list_of(struct yaml *y, const yaml_node_t *map, const char *
 
 	if (list && list->type == YAML_SEQUENCE_NODE)
 		return list;
-	y->lines->line = map->start_mark.line + 1;
-	lines_wrong(y->lines, "expected a list of %s", key);
+	wrong_at(y, map, "expected a list of %s", key);
 	return NULL;
 }
 
@@ -499,10 +497,8 @@ static int check_keys(struct yaml *y, const yaml_node_t *map, const char *const 
 
 		while (name && known[i] && strcmp(known[i], name))
 			i++;
-		if (name && known[i])
-			continue;
-		y->lines->line = key->start_mark.line + 1;
-		return lines_wrong(y->lines, "%.60s: unknown key", name ? name : "this");
+		if (!name || !known[i])
+			return wrong_at(y, key, "%.60s: unknown key", name ? name : "this");
 	}
 	return 0;
 }
@@ -517,7 +513,7 @@ static int items_each(struct yaml *y, const yaml_node_t *list,
 	return 0;
 }
 
-static int yaml_add_record(struct yaml *y, const yaml_node_t *item, void *slurm, const char *what)
+static int add_record(struct yaml *y, const yaml_node_t *item, const char *what)
 {
 	const bool is_switch = !strcmp(what, "switch");
 	const char *const known[] = { what, "nodes", is_switch ? "children" : NULL, NULL };
@@ -534,49 +530,32 @@ static int yaml_add_record(struct yaml *y, const yaml_node_t *item, void *slurm,
 	     !(r.switches = (char *) hosts_of(y, item, "children", &children))))
 		goto end;
 	y->lines->line = item->start_mark.line + 1;
-	rc = name ? slurm_add(slurm, &r) : lines_wrong(y->lines, "expected %s, a name", what);
+	rc = name ? slurm_add(&y->slurm, &r) : lines_wrong(y->lines, "expected %s, a name", what);
 end:
 	buf_free(&nodes);
 	buf_free(&children);
 	return rc;
 }
 
-static int yaml_add_switch(struct yaml *y, const yaml_node_t *item, void *slurm)
+static int add_switch(struct yaml *y, const yaml_node_t *item, void *user)
 {
-	return yaml_add_record(y, item, slurm, "switch");
+	(void) user;
+	return add_record(y, item, "switch");
 }
 
-static int yaml_add_block(struct yaml *y, const yaml_node_t *item, void *slurm)
+static int add_block(struct yaml *y, const yaml_node_t *item, void *user)
 {
-	return yaml_add_record(y, item, slurm, "block");
+	(void) user;
+	return add_record(y, item, "block");
 }
 
-static int yaml_add_size(struct yaml *y, const yaml_node_t *item, void *slurm)
+static int add_size(struct yaml *y, const yaml_node_t *item, void *user)
 {
-	const struct slurm_record r = { .sizes = scalar_text(item) };
+	char *size = scalar_text(item);
 
+	(void) user;
 	y->lines->line = item->start_mark.line + 1;
-	return r.sizes ? slurm_add(slurm, &r) : lines_wrong(y->lines, "expected a number of nodes");
-}
-
-static int yaml_tree(struct yaml *y, const yaml_node_t *tree)
-{
-	static const char *const known[] = { "switches", NULL };
-	struct slurm s = { .lines = y->lines, .draft = y->draft };
-	yaml_node_t *list = check_keys(y, tree, known) ? NULL : list_of(y, tree, "switches");
-
-	return slurm_end(&s, list ? items_each(y, list, yaml_add_switch, &s) : -1);
-}
-
-static int yaml_blocks(struct yaml *y, const yaml_node_t *block)
-{
-	static const char *const known[] = { "block_sizes", "blocks", NULL };
-	struct slurm s = { .lines = y->lines, .draft = y->draft };
-	yaml_node_t *sizes = check_keys(y, block, known) ? NULL : list_of(y, block, "block_sizes");
-	yaml_node_t *blocks = sizes ? list_of(y, block, "blocks") : NULL;
-
-	return slurm_end(&s, blocks && items_each(y, sizes, yaml_add_size, &s) == 0 ?
-			 items_each(y, blocks, yaml_add_block, &s) : -1);
+	return size ? read_sizes(&y->slurm, size) : lines_wrong(y->lines, "expected a number of nodes");
 }
 
 /* "x: 4, y: 4, z: 2", each from min up. */
@@ -585,10 +564,8 @@ static int read_xyz(struct yaml *y, const yaml_node_t *of, const char *key, unsi
 	static const char *const known[] = { "x", "y", "z", NULL };
 	const yaml_node_t *map = value_of(y, of, key);
 
-	if (!map) {
-		y->lines->line = of->start_mark.line + 1;
-		return lines_wrong(y->lines, "expected %s with x, y and z", key);
-	}
+	if (!map)
+		return wrong_at(y, of, "expected %s with x, y and z", key);
 	if (check_keys(y, map, known))
 		return -1;
 	for (unsigned d = 0; d < GRID_DIMS; d++) {
@@ -671,20 +648,6 @@ static int add_ring(struct yaml *y, const yaml_node_t *item, void *user)
 	return rc;
 }
 
-static int read_toruses(struct yaml *y, const yaml_node_t *torus)
-{
-	yaml_node_t *list = list_of(y, torus, "toruses");
-
-	return list ? items_each(y, list, add_torus, NULL) : -1;
-}
-
-static int read_rings(struct yaml *y, const yaml_node_t *ring)
-{
-	yaml_node_t *list = list_of(y, ring, "rings");
-
-	return list ? items_each(y, list, add_ring, NULL) : -1;
-}
-
 /* YAML 1.1 has many spellings of true. */
 static bool is_true(const char *word)
 {
@@ -693,6 +656,13 @@ static bool is_true(const char *word)
 
 static int read_document(struct yaml *y)
 {
+	static const struct {
+		const char *key, *list, *sizes;
+		int (*add)(struct yaml *y, const yaml_node_t *item, void *user);
+	} kinds[] = {
+		{ "tree", "switches", NULL, add_switch }, { "block", "blocks", "block_sizes", add_block },
+		{ "torus3d", "toruses", NULL, add_torus }, { "ring", "rings", NULL, add_ring },
+	};
 	yaml_node_t *list = yaml_document_get_root_node(&y->document), *first = NULL;
 
 	if (!list || list->type != YAML_SEQUENCE_NODE ||
@@ -708,18 +678,17 @@ static int read_document(struct yaml *y)
 		if (is_true(scalar_text(value_of(y, topology, "cluster_default"))))
 			break;
 	}
-	static const struct {
-		const char *key;
-		int (*read)(struct yaml *y, const yaml_node_t *of);
-	} kinds[] = {
-		{ "tree", yaml_tree }, { "block", yaml_blocks }, { "torus3d", read_toruses }, { "ring", read_rings },
-	};
-
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		const yaml_node_t *of = value_of(y, first, kinds[i].key);
+		const yaml_node_t *of = value_of(y, first, kinds[i].key), *sizes = NULL;
+		const char *const known[] = { kinds[i].list, kinds[i].sizes, NULL };
 
-		if (of)
-			return kinds[i].read(y, of);
+		if (!of)
+			continue;
+		if (check_keys(y, of, known) || (kinds[i].sizes && !(sizes = list_of(y, of, kinds[i].sizes))) ||
+		    !(list = list_of(y, of, kinds[i].list)))
+			return -1;
+		return slurm_end(&y->slurm, (sizes && items_each(y, sizes, add_size, NULL)) ||
+				 items_each(y, list, kinds[i].add, NULL) ? -1 : 0);
 	}
 	if (value_of(y, first, "flat"))
 		return wrong_at(y, first, "topology/flat: it has no switches");
@@ -728,7 +697,7 @@ static int read_document(struct yaml *y)
 
 int read_yaml(struct lines *l, struct fabric_draft *m)
 {
-	struct yaml y = { .lines = l, .draft = m };
+	struct yaml y = { .lines = l, .draft = m, .slurm = { .lines = l, .draft = m } };
 	yaml_parser_t parser;
 	int rc;
 

@@ -28,10 +28,10 @@ static void list_end(struct listing *l)
 		buf_puts(l->out, "\n");
 }
 
-/* Descriptions that name one device of one host several times. */
+/* Descriptions that name one device of one host several times, or one host without a device on several switches. */
 static void list_alike(const struct fabric *f, struct buf *out)
 {
-	struct listing l = { out, "adapters that have the host and device of others in their description", 0 };
+	struct listing l = { out, "hosts named by GUID, for adapters of several have one description", 0 };
 
 	for (unsigned i = f->nswitches; i < f->nnodes; i++) {
 		struct buf name = {0};

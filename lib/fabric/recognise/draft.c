@@ -15,6 +15,8 @@ struct end {
 	char *key, *text, *name;	/* key: its NUL is followed by the kind; name: given; else derived from text */
 	uint64_t guid, port;
 	unsigned number;		/* of its port, if the file has an end for each; 0: unknown */
+	unsigned first;			/* the first end of its card, this one if the card is not stated */
+	bool unknown;			/* no host's, whatever the text says */
 };
 
 struct cable {
@@ -27,6 +29,8 @@ struct fabric_draft {
 	struct cable *cables;
 	unsigned ncables;
 	struct string_map keys;		/* the ends' numbers, by key and kind */
+	struct string_map systems;	/* of cards; first_of: their first ends */
+	unsigned *first_of;
 	struct hostlist_usage usage;
 };
 
@@ -46,6 +50,8 @@ void draft_free(struct fabric_draft *m)
 	}
 	free(m->ends);
 	free(m->cables);
+	free(m->first_of);
+	string_map_free(&m->systems);
 	string_map_free(&m->keys);
 	free(m);
 }
@@ -66,7 +72,7 @@ int draft_end(struct fabric_draft *m, enum draft_end_kind kind, const char *key)
 		return -1;
 	end = string_map_add_bytes(&m->keys, copy, len);
 	if (end == m->nends)
-		m->ends[m->nends++] = (struct end){ .kind = kind, .key = copy };
+		m->ends[m->nends++] = (struct end){ .kind = kind, .key = copy, .first = end };
 	else
 		free(copy);
 	return end == STRING_MAP_NONE ? -1 : (int) end;
@@ -111,6 +117,22 @@ void draft_guid(struct fabric_draft *m, unsigned end, uint64_t guid, uint64_t po
 		m->ends[end].port = port;
 }
 
+int draft_system(struct fabric_draft *m, unsigned end, uint64_t system, bool unknown)
+{
+	size_t known = m->systems.count, at;
+
+	if (!system)
+		return 0;
+	if (array_reserve(m->first_of, known, 1) ||
+	    (at = string_map_add_bytes(&m->systems, &system, sizeof(system))) == STRING_MAP_NONE)
+		return -1;
+	if (at == known)
+		m->first_of[at] = end;
+	m->ends[end].unknown = unknown;
+	m->ends[end].first = m->first_of[at];
+	return 0;
+}
+
 int draft_cable(struct fabric_draft *m, unsigned a, unsigned port_a, unsigned b, unsigned port_b, unsigned mbps)
 {
 	struct cable c = { a, port_a, b, port_b, mbps };
@@ -141,13 +163,18 @@ static bool title_switch(const struct end *end, struct buf *out)
 	return false;
 }
 
-static void title_by_guid(const struct end *end, struct buf *out)
+/* All adapters of a card are one host's, which has the GUID of the first. */
+static void title_by_guid(const struct fabric_draft *m, unsigned i, struct buf *out)
 {
+	const struct end *end = &m->ends[m->ends[i].first];
+
 	buf_printf(out, "H-%016llx", (unsigned long long) (end->guid ? end->guid : end->port));
 }
 
-static bool title_host(const struct end *end, const struct fabric_names *names, struct titled *t, struct buf *out)
+static bool title_host(const struct fabric_draft *m, unsigned i, const struct fabric_names *names, struct titled *t,
+		       struct buf *out)
 {
+	const struct end *end = &m->ends[i];
 	const char *known = names_find(names, end->guid), *device;
 
 	if (!known)
@@ -160,28 +187,22 @@ static bool title_host(const struct end *end, const struct fabric_names *names, 
 		buf_puts(out, known);
 		return true;
 	}
-	if (end->text && (device = names_host(end->text, out))) {
+	if (end->text && !end->unknown && (device = names_host(end->text, out))) {
 		t->device = device;
 		t->described = true;
 		t->number = end->number;
 		return true;
 	}
-	title_by_guid(end, out);
+	title_by_guid(m, i, out);
 	return false;
 }
 
 static int titles_compare(const void *a, const void *b)
 {
 	const struct titled *x = a, *y = b;
-	int order = y->is_switch - x->is_switch;
 
-	if (!order)
-		order = strverscmp(x->name, y->name);
-	if (!order)
-		order = strcmp(x->device, y->device);
-	if (!order)
-		order = (x->number > y->number) - (x->number < y->number);
-	return order ? order : (x->end > y->end) - (x->end < y->end);
+	return y->is_switch - x->is_switch ?: strverscmp(x->name, y->name) ?: strcmp(x->device, y->device) ?:
+		(x->number > y->number) - (x->number < y->number) ?: (x->end > y->end) - (x->end < y->end);
 }
 
 /*
@@ -220,36 +241,91 @@ static int cut_domains(const struct fabric_draft *m, struct titled *t, unsigned 
 	return rc;
 }
 
-/*
- * Whether adapters described as one host's are of several: the same device is there twice, or so many have no device.
- * Images that were copied to many hosts, and defaults of vendors, look like this.
- */
-static bool are_several_hosts(const struct titled *t, unsigned n)
-{
-	unsigned run = 0;
-
-	for (unsigned i = 0; i < n; i++) {
-		bool again = i && t[i].described && t[i - 1].described && t[i].number == t[i - 1].number &&
-			!strcmp(t[i].device, t[i - 1].device);
-
-		run = again ? run + 1 : 0;
-		if (run >= (*t[i].device ? 1 : MAX_ADAPTERS))
-			return true;
-	}
-	return false;
-}
-
 static bool same_name(const struct titled *t, unsigned i, unsigned n)
 {
 	return i < n && t[i].is_switch == t[i - 1].is_switch && !strcmp(t[i].name, t[i - 1].name);
 }
 
-/* Adapters that are no host's get no title. */
-static int titles_make(const struct fabric_draft *m, const struct fabric_names *names, struct titled *out,
-		       unsigned *count)
+/* One of a family: "cn7" where the name before or behind it in order is "cn6" or "cn12". */
+static bool is_numbered(const struct titled *t, unsigned n, unsigned i, unsigned past)
 {
-	unsigned n = 0;
+	size_t stem = strcspn(t[i].name, "0123456789");
+	const char *beside[] = { i && !t[i - 1].is_switch ? t[i - 1].name : "", past < n ? t[past].name : "" };
 
+	for (unsigned k = 0; k < 2 && t[i].name[stem]; k++)
+		if (strcspn(beside[k], "0123456789") == stem && beside[k][stem] && !strncmp(beside[k], t[i].name, stem))
+			return true;
+	return false;
+}
+
+/*
+ * Whether the switches that a host's adapters are on are rails: of the other hosts with names on any of them, more are
+ * on several than on one. seen: room for all ends.
+ */
+static bool are_rails(const struct titled *t, unsigned n, unsigned i, unsigned past, const unsigned *switch_of,
+		      unsigned *seen)
+{
+	unsigned several = 0, one = 0;
+
+	for (unsigned k = i; k < past; k++)
+		seen[switch_of[t[k].end]] = 1;
+	seen[0] = 0;
+	for (unsigned a = 0, z; a < n; a = z) {
+		unsigned count = 0;
+
+		for (z = a + 1; same_name(t, z, n);)
+			z++;
+		for (unsigned k = a; k < z && a != i && !t[a].is_switch && t[a].named; k++) {
+			unsigned *at = &seen[switch_of[t[k].end]];
+
+			count += *at && *at != z + 1;
+			*at = *at ? z + 1 : 0;
+		}
+		several += count > 1;
+		one += count == 1;
+	}
+	for (unsigned k = i; k < past; k++)
+		seen[switch_of[t[k].end]] = 0;
+	return several > one;
+}
+
+/*
+ * Whether adapters described as one host's, t[i] and up to t[past], are of several: the same device is there twice, so
+ * many have no device, or their cards are on several switches and nothing speaks for one host. Images that were copied
+ * to many hosts, and defaults of vendors, look like this.
+ */
+static bool are_several_hosts(const struct fabric_draft *m, const struct titled *t, unsigned n, unsigned i,
+			      unsigned past, const unsigned *switch_of, unsigned *seen)
+{
+	bool apart = false;
+
+	for (unsigned k = i + 1, run = 0; k < past; k++) {
+		run = t[k].described && t[k - 1].described && t[k].number == t[k - 1].number &&
+			!strcmp(t[k].device, t[k - 1].device) ? run + 1 : 0;
+		if (run >= (*t[k].device ? 1 : MAX_ADAPTERS))
+			return true;
+		for (unsigned other = k - run; other < k; other++) {
+			unsigned here = t[k].end, there = t[other].end;
+
+			apart |= switch_of[here] && switch_of[there] && switch_of[here] != switch_of[there] &&
+				m->ends[here].first != m->ends[there].first;
+		}
+	}
+	return apart && !is_numbered(t, n, i, past) && !are_rails(t, n, i, past, switch_of, seen);
+}
+
+/* Adapters that are no host's get no title. scratch: two zeros for each end, and two more. */
+static int titles_make(const struct fabric_draft *m, const struct fabric_names *names, struct titled *out,
+		       unsigned *count, unsigned *scratch)
+{
+	unsigned n = 0, *switch_of = scratch, *seen = scratch + m->nends;	/* from 1, by end */
+
+	for (unsigned i = 0; i < m->ncables; i++) {
+		unsigned a = m->cables[i].a, b = m->cables[i].b;
+
+		switch_of[a] = m->ends[b].kind == END_SWITCH ? b + 1 : switch_of[a];
+		switch_of[b] = m->ends[a].kind == END_SWITCH ? a + 1 : switch_of[b];
+	}
 	for (unsigned i = 0; i < m->nends; i++) {
 		const struct end *end = &m->ends[i];
 		struct titled *t = &out[n];
@@ -258,7 +334,7 @@ static int titles_make(const struct fabric_draft *m, const struct fabric_names *
 		if (end->kind == END_ADAPTER && !end->name && end->text && names_serve_network(end->text))
 			continue;
 		*t = (struct titled){ .end = i, .is_switch = end->kind == END_SWITCH, .device = "" };
-		t->named = t->is_switch ? title_switch(end, &name) : title_host(end, names, t, &name);
+		t->named = t->is_switch ? title_switch(end, &name) : title_host(m, i, names, t, &name);
 		t->name = name.data;
 		if (name.failed)
 			return -1;
@@ -271,14 +347,14 @@ static int titles_make(const struct fabric_draft *m, const struct fabric_names *
 	for (unsigned i = 0, past; i < n; i = past) {
 		for (past = i + 1; same_name(out, past, n);)
 			past++;
-		if (out[i].is_switch || !are_several_hosts(&out[i], past - i))
+		if (out[i].is_switch || !are_several_hosts(m, out, n, i, past, switch_of, seen))
 			continue;
 		for (unsigned k = i; k < past; k++) {
 			struct buf name = {0};
 
 			if (!out[k].described)
 				continue;
-			title_by_guid(&m->ends[out[k].end], &name);
+			title_by_guid(m, out[k].end, &name);
 			if (name.failed)
 				return -1;
 			free(out[k].name);
@@ -305,29 +381,22 @@ static char *name_apart(const struct titled *t, unsigned n, const struct end *en
 	return name.data;
 }
 
-/* Hosts keep their names; titles of switches come before those of hosts. */
-static bool host_has(const struct titled *t, unsigned n, const char *name)
+static int title_compare(const void *name, const void *title)
 {
-	const struct titled wanted = { .name = (char *) name, .device = "" };
-	unsigned low = 0, high = n;
-
-	while (low < high) {
-		unsigned middle = (low + high) / 2;
-
-		if (titles_compare(&t[middle], &wanted) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < n && !t[low].is_switch && !strcmp(t[low].name, name);
+	return strverscmp(name, ((const struct titled *) title)->name);
 }
 
 static int add_switches(struct fabric *f, const struct fabric_draft *m, struct titled *t, unsigned n, unsigned *node_of)
 {
-	for (unsigned i = 0; i < n && t[i].is_switch; i++) {
+	unsigned switches = 0;
+
+	while (switches < n && t[switches].is_switch)
+		switches++;
+	for (unsigned i = 0; i < switches; i++) {
 		const struct end *end = &m->ends[t[i].end];
+		/* Hosts keep their names. */
 		bool alone = !same_name(t, i + 1, n) && !(i && same_name(t, i, n)) &&
-			!host_has(t, n, t[i].name);
+			!bsearch(t[i].name, t + switches, n - switches, sizeof(*t), title_compare);
 		struct fabric_node *node = &f->nodes[f->nnodes];
 
 		*node = (struct fabric_node){ .guid = end->guid, .is_switch = true, .named = t[i].named };
@@ -417,79 +486,41 @@ static void join_trunks(struct fabric *f)
 	f->nlinks = n;
 }
 
-static struct fabric *fabric_new(const struct fabric_draft *m)
-{
-	struct fabric *f = calloc(1, sizeof(*f));
-
-	if (!f)
-		return NULL;
-	f->nodes = calloc(m->nends + 1, sizeof(*f->nodes));
-	f->adapters = calloc(m->nends + 1, sizeof(*f->adapters));
-	f->links = calloc(m->ncables + 1, sizeof(*f->links));
-	if (f->nodes && f->adapters && f->links)
-		return f;
-	fabric_free(f);
-	return NULL;
-}
-
-static int fabric_fill(struct fabric *f, const struct fabric_draft *m, struct titled *t,
-		       const struct fabric_names *names)
-{
-	unsigned *node_of = calloc(m->nends + 1, sizeof(*node_of));
-	struct cable *cables = calloc(m->ncables + 1, sizeof(*cables));
-	unsigned n;
-	int rc = -1;
-
-	if (node_of && cables && titles_make(m, names, t, &n) == 0) {
-		memset(node_of, 0xff, m->nends * sizeof(*node_of));
-		if (add_switches(f, m, t, n, node_of) || add_hosts(f, m, t, n, node_of))
-			goto end;
-		if (m->ncables)
-			memcpy(cables, m->cables, m->ncables * sizeof(*cables));
-		add_cables(f, cables, m->ncables, node_of);
-		join_trunks(f);
-		rc = planes_find(f) || fabric_recognise(f) ? -1 : 0;
-	}
-end:
-	free(node_of);
-	free(cables);
-	return rc;
-}
-
 struct fabric *draft_finish(const struct fabric_draft *m, const struct fabric_names *names, struct err *e)
 {
-	struct titled *t = calloc(m->nends + 1, sizeof(*t));
-	struct fabric *f = t ? fabric_new(m) : NULL;
+	size_t nends = m->nends, ncables = m->ncables;
+	struct titled *t = calloc(nends + 1, sizeof(*t));
+	unsigned *node_of = calloc(2 * nends + 2, sizeof(*node_of)), n;
+	struct cable *cables = calloc(ncables + 1, sizeof(*cables));
+	struct fabric *f = calloc(1, sizeof(*f));
+	int rc = -1;
 
-	if (f && fabric_fill(f, m, t, names)) {
+	if (!t || !node_of || !cables || !f)
+		goto end;
+	f->nodes = calloc(nends + 1, sizeof(*f->nodes));
+	f->adapters = calloc(nends + 1, sizeof(*f->adapters));
+	f->links = calloc(ncables + 1, sizeof(*f->links));
+	if (!f->nodes || !f->adapters || !f->links || titles_make(m, names, t, &n, node_of))
+		goto end;
+	memset(node_of, 0xff, nends * sizeof(*node_of));
+	if (add_switches(f, m, t, n, node_of) || add_hosts(f, m, t, n, node_of))
+		goto end;
+	if (ncables)
+		memcpy(cables, m->cables, ncables * sizeof(*cables));
+	add_cables(f, cables, ncables, node_of);
+	join_trunks(f);
+	rc = planes_find(f) || fabric_recognise(f) ? -1 : 0;
+end:
+	if (rc) {
+		err_set(e, "out of memory");
 		fabric_free(f);
-		f = NULL;
 	}
-	for (unsigned i = 0; t && i < m->nends; i++)
+	for (size_t i = 0; t && i < nends; i++)
 		free(t[i].name);
 	free(t);
-	if (!f)
-		err_set(e, "out of memory");
-	return f;
-}
-
-/* Adds the switches and hosts of a hierarchy, as cables from each group to its elements. */
-static int hierarchy_unfold(const struct hierarchy *h, struct fabric_draft *m)
-{
-	unsigned *end = calloc(h->ngroups + 1, sizeof(*end));
-	int rc = end ? 0 : -1, host;
-
-	for (unsigned i = 0; i < h->ngroups && rc == 0; i++) {
-		if ((rc = draft_end(m, END_SWITCH, h->groups[i].name)) < 0)
-			break;
-		end[i] = rc;
-		rc = i ? draft_cable(m, end[h->groups[i].above], 0, end[i], 0, 0) : 0;
-	}
-	for (unsigned i = 0; i < h->nhosts && rc == 0; i++)
-		rc = (host = draft_end(m, END_HOST, h->hosts[i].name)) < 0 ? -1 :
-			draft_cable(m, end[h->hosts[i].group], 0, host, 0, 0);
-	free(end);
-	return rc;
+	free(node_of);
+	free(cables);
+	return rc ? NULL : f;
 }
 
 static enum fabric_kind kind_of(const struct hierarchy *h)
@@ -501,16 +532,28 @@ static enum fabric_kind kind_of(const struct hierarchy *h)
 	return h->nlevels > 1 || h->level[0].form != HIERARCHY_TREE ? kinds[h->level[0].form] : FABRIC_ONE_SWITCH;
 }
 
-/* The levels stated by the file are kept, not recognised from its links. */
+/* A switch for each group, with cables to its elements. The levels stated by the file are kept, not recognised. */
 struct fabric *fabric_given(struct hierarchy *h, struct err *e)
 {
 	struct fabric_draft *m = draft_new();
+	unsigned *end = calloc(h->ngroups + 1, sizeof(*end));
 	struct fabric *f = NULL;
+	int rc = m && end ? 0 : -1, host;
 
-	if (!m || hierarchy_unfold(h, m))
+	for (unsigned i = 0; i < h->ngroups && rc == 0; i++) {
+		if ((rc = draft_end(m, END_SWITCH, h->groups[i].name)) < 0)
+			break;
+		end[i] = rc;
+		rc = i ? draft_cable(m, end[h->groups[i].above], 0, end[i], 0, 0) : 0;
+	}
+	for (unsigned i = 0; i < h->nhosts && rc == 0; i++)
+		rc = (host = draft_end(m, END_HOST, h->hosts[i].name)) < 0 ? -1 :
+			draft_cable(m, end[h->hosts[i].group], 0, host, 0, 0);
+	if (rc)
 		err_set(e, "out of memory");
 	else
 		f = draft_finish(m, NULL, e);
+	free(end);
 	draft_free(m);
 	if (!f) {
 		hierarchy_free(h);
@@ -523,22 +566,17 @@ struct fabric *fabric_given(struct hierarchy *h, struct err *e)
 	return f;
 }
 
+static int node_compare(const void *name, const void *node)
+{
+	return strverscmp(name, ((const struct fabric_node *) node)->name);
+}
+
 unsigned fabric_node(const struct fabric *f, const char *name, bool is_switch)
 {
-	unsigned low = is_switch ? 0 : f->nswitches, high = is_switch ? f->nswitches : f->nnodes;
+	unsigned from = is_switch ? 0 : f->nswitches, past = is_switch ? f->nswitches : f->nnodes;
+	const struct fabric_node *node = bsearch(name, f->nodes + from, past - from, sizeof(*node), node_compare);
 
-	while (low < high) {
-		unsigned middle = low + (high - low) / 2;
-		int order = strverscmp(f->nodes[middle].name, name);
-
-		if (!order)
-			return middle;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return f->nnodes;
+	return node ? node - f->nodes : f->nnodes;
 }
 
 void fabric_free(struct fabric *f)

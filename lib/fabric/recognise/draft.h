@@ -36,6 +36,12 @@ int draft_name(struct fabric_draft *m, unsigned end, const char *name);
 /* GUIDs of the adapter and its port, 0: unknown; number: the port's, if each port is an end of its own, else 0. */
 void draft_guid(struct fabric_draft *m, unsigned end, uint64_t guid, uint64_t port, unsigned number);
 
+/*
+ * The card of an adapter, by its SystemImageGUID; 0: not stated. Adapters of one card are one host's; unknown: it is
+ * not named by the description. 0 or -1 (memory).
+ */
+int draft_system(struct fabric_draft *m, unsigned end, uint64_t system, bool unknown);
+
 /* A cable between two ends, from port to port; with ports of 0 each call adds a cable. mbps 0: unknown. 0 or -1. */
 int draft_cable(struct fabric_draft *m, unsigned a, unsigned port_a, unsigned b, unsigned port_b, unsigned mbps);
 
