@@ -34,7 +34,7 @@ void steer_started(job_record_t *job);
 void steer_ended(job_record_t *job);
 
 /*
- * Called by job_submit_topiary.so (submitted.c). Returns 0; or 1 or -1, the job being accepted or refused, with a
+ * Called by job_submit_topiary.so (job_submit.c). Returns 0; or 1 or -1, the job being accepted or refused, with a
  * sentence for the user; or SUBMITTED_INACTIVE, with a sentence or "": nothing of Topiary applies to the job here.
  */
 #define SUBMITTED_INACTIVE 2

@@ -12,7 +12,7 @@
 #include "replay/replay.h"
 #include "shape/snapshot.h"
 
-/* What the registry publishes of the site, for cli/place/map.c and cli/watch/advise_map.c. */
+/* What the registry publishes of the site, for cli/place/map.c and cli/watch/advise.c. */
 
 /* The nodes' shapes: from that file; path NULL: from SnapshotFile, otherwise from the registry. NULL on error. */
 struct snapshot *published_snapshot(const struct cmd *c, const char *path, struct err *e);

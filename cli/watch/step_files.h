@@ -8,7 +8,7 @@
 
 /*
  * What --topo-monitor left of a step: a folder topiary-JOB.STEP in the directory that the job was submitted from, with
- * NODE.trace and NODE.tasks (trace/tasks.h) of each node. For cli/watch/advise.c and cli/watch/job.c.
+ * NODE.trace and NODE.tasks (trace/tasks.h) of each node. For cli/watch/advise.c.
  */
 struct step_node {
 	char *name;

@@ -8,8 +8,8 @@
 
 /*
  * A document stored small: by itself (PACK_BASE), or as a zstd patch against a base that it differs from in more than
- * fields (delta/field_layout.h; PACK_PATCH). Exact to the byte. Called by the registry and `topiary pack`; zip_make and
- * zip_open also by topiary-agent and cli/place/fabric_store.c.
+ * fields (delta/field_layout.h; PACK_PATCH). Exact to the byte. Called by the registry and `topiary pack`; zip_make
+ * also by topiary-agent, zip_open by http/call.c.
  */
 enum pack_kind { PACK_BASE, PACK_PATCH };
 

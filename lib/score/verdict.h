@@ -73,8 +73,8 @@ struct verdict {
 };
 
 /*
- * The words of the line, in their order: what is written, read and, by cli/verdict.c, printed. Numbers and texts are
- * fields of the struct, with `at` and `size`; the others have fields of their own.
+ * The words of the line, in their order: what is written, read and, by cli/place/verdict.c, printed. Numbers and texts
+ * are fields of the struct, with `at` and `size`; the others have fields of their own.
  */
 struct verdict_word {
 	const char *name;

@@ -3,7 +3,7 @@
 #ifndef TOPIARY_REGISTRY_HTTP_HANDLERS_H
 #define TOPIARY_REGISTRY_HTTP_HANDLERS_H
 
-#include "service.h"
+#include "call.h"
 
 /*
  * What route.c runs for each route, by the file that has it. Every function fills the reply. Those that admit run
@@ -51,7 +51,7 @@ int fsck_repair_admit(struct call *c);
 void fsck_post(struct call *c);
 
 /*
- * --- imports.c: PUT /v1/nodes/NODE/costs: what `topiary bench node --json` printed on the node ---
+ * --- costs_fabric.c: PUT /v1/nodes/NODE/costs: what `topiary bench node --json` printed on the node ---
  *
  * A false measurement marks nodes as slow and misplaces ranks, so that it is accepted as an export is, from root of the
  * node itself, or from an administrator (admin_check).
@@ -65,7 +65,7 @@ void costs_put(struct call *c);
 void costs_read(struct call *c);
 
 /*
- * --- imports.c: PUT /v1/fabric: import the present fabric (fabric/read/json.h), and GET, open to all ---
+ * --- costs_fabric.c: PUT /v1/fabric: import the present fabric (fabric/read/json.h), and GET, open to all ---
  *
  * Stored as a new version when it differs from the last. Signed by an administrator (admin_check) with FABRIC_CLAIM in
  * place of a node.

@@ -3,7 +3,7 @@
 #ifndef TOPIARY_REGISTRY_HTTP_METRICS_H
 #define TOPIARY_REGISTRY_HTTP_METRICS_H
 
-#include "service.h"
+#include "call.h"
 
 /* topiaryd's own counters, and GET /metrics: Prometheus text format, version 0.0.4. */
 struct metrics;

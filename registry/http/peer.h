@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include "service.h"
+#include "call.h"
 
 /*
  * Checks of the sender's address. munge proves that root on some host with the key signed a request, not on which: root

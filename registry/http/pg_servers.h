@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_HTTP_HOSTS_H
-#define TOPIARY_REGISTRY_HTTP_HOSTS_H
+#ifndef TOPIARY_REGISTRY_HTTP_PG_SERVERS_H
+#define TOPIARY_REGISTRY_HTTP_PG_SERVERS_H
 
 #include "store/db.h"
 

@@ -3,7 +3,7 @@
 #ifndef TOPIARY_REGISTRY_HTTP_READINESS_H
 #define TOPIARY_REGISTRY_HTTP_READINESS_H
 
-#include "service.h"
+#include "call.h"
 
 /*
  * Whether exports can be accepted: a thread checks everything that one needs every few seconds, so that many requests

@@ -3,7 +3,7 @@
 #ifndef TOPIARY_REGISTRY_HTTP_SERVER_H
 #define TOPIARY_REGISTRY_HTTP_SERVER_H
 
-#include "service.h"
+#include "call.h"
 
 /*
  * The HTTP/1.1 server on ADDRESS:PORT ([ADDRESS]:PORT for IPv6). Few threads serve all connections, and workers do what

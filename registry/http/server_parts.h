@@ -6,7 +6,7 @@
 #include <microhttpd.h>
 
 #include "deadline.h"
-#include "service.h"
+#include "call.h"
 #include "workers.h"
 
 struct server {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_INGEST_PLACE_H
-#define TOPIARY_REGISTRY_INGEST_PLACE_H
+#ifndef TOPIARY_REGISTRY_INGEST_ENCODE_H
+#define TOPIARY_REGISTRY_INGEST_ENCODE_H
 
 #include "base/settings.h"
 #include "drift.h"

@@ -47,8 +47,8 @@ void bases_clear(struct bases *b);
 
 /*
  * Store a wider layout for a base, in a transaction of its own. If another process stored one meanwhile, that one is
- * loaded; if the base was deleted, it is dropped from the cache. In each case the caller matches again with
- * bases_match. 0 or -1.
+ * loaded; if the base was deleted, it is dropped from the cache. In each case the caller compares again.
+ * 0 or -1.
  */
 int bases_widen(struct bases *b, struct db *db, const struct cached_base *cached, const struct field_layout *wider,
 		struct err *e);

@@ -7,8 +7,8 @@
 #include "hwbench/hwbench.h"
 
 /*
- * Measured costs of nodes (hwbench/result.h): a list of quantities, shared by all nodes of a shape, and a node's values
- * as an array of 4 bytes each. Called by http and upkeep.
+ * Measured costs of nodes (hwbench/hwbench.h): a list of quantities, shared by all nodes of a shape, and a node's
+ * values as an array of 4 bytes each. Called by http and upkeep.
  */
 
 /* COSTS_ABSENT: the node exported nothing yet. COSTS_BAD: not measured on all its cores, or nothing was measured. */

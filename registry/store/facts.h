@@ -5,7 +5,7 @@
 
 #include "db.h"
 
-/* Facts of a document: lines as tree_facts (hwxml/tree.h) writes them. Called by bases.c and ingest. */
+/* Facts of a document: lines as tree_facts (hwxml/tree.h) writes them. Called by base_rows.c and ingest. */
 
 /* Rows to insert, of one document or several: the key, of a base or a node, and the parts of a line. {0} is empty. */
 enum { FACT_KEY, FACT_LINE, FACT_OBJECT, FACT_NAME, FACT_VALUE, FACT_COLUMNS };

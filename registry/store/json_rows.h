@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_STORE_ROWS_H
-#define TOPIARY_REGISTRY_STORE_ROWS_H
+#ifndef TOPIARY_REGISTRY_STORE_JSON_ROWS_H
+#define TOPIARY_REGISTRY_STORE_JSON_ROWS_H
 
 #include "db.h"
 

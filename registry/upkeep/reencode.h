@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_UPKEEP_MOVES_H
-#define TOPIARY_REGISTRY_UPKEEP_MOVES_H
+#ifndef TOPIARY_REGISTRY_UPKEEP_REENCODE_H
+#define TOPIARY_REGISTRY_UPKEEP_REENCODE_H
 
 #include "upkeep_steps.h"
 

@@ -224,7 +224,7 @@ static int add_cores(void *data, unsigned task, unsigned first, unsigned last, s
 	return 0;
 }
 
-/* Tasks that share a core, where each has all its CPUs (lib/map/places/places_add.c), divide its PUs among them. */
+/* Tasks that share a core, where each has all its CPUs (lib/map/places/places.c), divide its PUs among them. */
 static void divide_cores(struct task *t)
 {
 	hwloc_obj_type_t type = machine_core_type(t->topology);

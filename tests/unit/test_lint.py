@@ -75,6 +75,9 @@ FINDINGS = [
     ("bench/y.py", f"{HEAD.replace('/*', '#', 1)}print(x)\n", "lint: bench/y.py:2:7: undefined name 'x'"),
     ("Makefile", CLEAN["Makefile"].replace("::test_x", "::test_y"),
      "lint: tests/cluster/room.mk: no tests/x.py::test_y"),
+    ("lib/map/c.h", HEAD + "/* lib/map/b.h, map/b.h and lib/map/no.c */\n",
+     "lint: lib/map/c.h:2: there is no lib/map/no.c"),
+    ("lib/map/c.h", HEAD + "#ifndef TOPIARY_MAP_D_H\n", "lint: lib/map/c.h: its guard is TOPIARY_MAP_D_H"),
     ("docs/y.8", PAGE.replace(".Nm x\n", ""), "lint: docs/y.8:"),
 ]
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_HTTP_SERVICE_H
-#define TOPIARY_REGISTRY_HTTP_SERVICE_H
+#ifndef TOPIARY_REGISTRY_HTTP_CALL_H
+#define TOPIARY_REGISTRY_HTTP_CALL_H
 
 #include <assert.h>
 #include <jansson.h>
