@@ -138,6 +138,7 @@ void now_free(struct now *n)
 	string_map_free(&n->names);
 	directory_free(&n->directory);
 	snapshot_free(n->snapshot);
+	free(n->topology);
 	if (n->slurm_nodes)
 		slurm_free_node_info_msg(n->slurm_nodes);
 	if (n->partitions)
@@ -171,21 +172,26 @@ static int holder_compare(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-/* The jobs that have to end until the domain of d has so many free cores, by their limits, into d. */
-static void domain_wait(const struct now_node *node, unsigned cores, struct now_domain *d)
+/* When the domain of d has so many free cores, by the limits of jobs; those that have to end until then are marked. */
+static void domain_wait(const struct now *n, const struct now_node *node, unsigned cores, struct now_domain *d,
+			bool *marks)
 {
 	unsigned has = now_count(node->free, d->first, d->cores);
 
+	/* All that is not reserved for the system. */
+	if (!cores) {
+		cores = has;
+		for (size_t i = 0; i < node->nholders; i++)
+			cores += now_count(node->holders[i].cores, d->first, d->cores);
+	}
 	d->at = 0;
-	d->nholders = 0;
 	for (size_t i = 0; i < node->nholders && has < cores; i++) {
 		unsigned more = now_count(node->holders[i].cores, d->first, d->cores);
 
 		if (!more)
 			continue;
-		if (d->nholders < sizeof(d->holders) / sizeof(d->holders[0]))
-			d->holders[d->nholders] = node->holders[i].job;
-		d->nholders++;
+		if (marks)
+			marks[node->holders[i].job - n->jobs->job_array] = true;
 		d->at = end_of(node->holders[i].job);
 		has += more;
 	}
@@ -209,14 +215,89 @@ static int allow(const char *name, void *allowed)
 	return 0;
 }
 
-int now_first(const struct now *n, const job_info_t *job, enum level level, unsigned cores, struct now_domain *out)
+static int domain_compare(const void *a, const void *b)
+{
+	const struct now_domain *one = a, *other = b;
+
+	if (one->at != other->at)
+		return one->at < other->at ? -1 : 1;
+	return one->node < other->node ? -1 : one->node > other->node;
+}
+
+static int end_compare(const void *a, const void *b)
+{
+	time_t one = end_of(*(const job_info_t *const *) a), other = end_of(*(const job_info_t *const *) b);
+
+	return one < other ? -1 : one > other;
+}
+
+/* The first domain of a node; at is NEVER if there is none. */
+static struct now_domain node_first(const struct now *n, struct now_node *node, const struct now_need *need)
+{
+	struct now_domain best = { .at = NEVER };
+	unsigned number = 0;
+	bool has = false;
+
+	if (node->nholders)
+		qsort(node->holders, node->nholders, sizeof(*node->holders), holder_compare);
+	/* A level that the node lacks counts as the next one out, as in the score. */
+	for (enum level l = need->level; !has; l--)
+		for (size_t k = 0; k < node->shape->ndomains; k++) {
+			const struct shape_domain *s = &node->shape->domains[k];
+			struct now_domain d = { node, l, 0, s->first, s->cores, 0 };
+
+			if (s->level != l)
+				continue;
+			has = true;
+			d.number = number++;
+			domain_wait(n, node, need->cores, &d, NULL);
+			if (s->cores >= need->cores && d.at < best.at)
+				best = d;
+		}
+	return best;
+}
+
+/* Of domains in the order of their times, the first that make whole units, to the front; how many. */
+static size_t units_choose(const struct now *n, const struct now_need *need, struct now_domain *list, size_t count)
+{
+	unsigned unit = need->parts ? need->unit : 1, units = 0, *has = calloc(need->parts ? need->parts->n : 1,
+									       sizeof(*has));
+	size_t i, chosen = 0;
+
+	for (i = 0; has && i < count && units < need->nodes / unit; i++) {
+		unsigned part = need->parts ? need->parts->of[list[i].node - n->nodes] : 0;
+
+		if (part != SLURM_PART_NONE)
+			units += ++has[part] % unit == 0;
+	}
+	count = has && units == need->nodes / unit ? i : 0;
+	/* The rest of a part, which makes no unit, came last. */
+	for (unsigned part = 0; count && part < (need->parts ? need->parts->n : 1); part++)
+		has[part] -= has[part] % unit;
+	for (i = 0; i < count; i++) {
+		unsigned part = need->parts ? need->parts->of[list[i].node - n->nodes] : 0;
+
+		if (part == SLURM_PART_NONE || !has[part])
+			continue;
+		has[part]--;
+		list[chosen++] = list[i];
+	}
+	free(has);
+	return chosen;
+}
+
+int now_first(const struct now *n, const job_info_t *job, const struct now_need *need, struct now_wait *out)
 {
 	struct allowed a = { .now = n, .of = calloc(n->n + 1, 1) };
 	bool named = job->req_nodes && *job->req_nodes;
-	struct now_domain best = { .at = NEVER };
+	bool *marks = calloc(n->jobs->record_count + 1, sizeof(*marks));
+	const job_info_t **ends = calloc(n->jobs->record_count + 1, sizeof(const job_info_t *));
+	size_t count = 0, nnamed = 0;
 	int rc = -1;
 
-	if (!a.of || (job->features && *job->features) || (job->resv_name && *job->resv_name))
+	*out = (struct now_wait){ .list = calloc(n->n + 1, sizeof(*out->list)) };
+	if (!a.of || !marks || !ends || !out->list || (job->features && *job->features) ||
+	    (job->resv_name && *job->resv_name))
 		goto end;
 	for (uint32_t i = 0; i < n->partitions->record_count; i++) {
 		const partition_info_t *p = &n->partitions->partition_array[i];
@@ -233,33 +314,35 @@ int now_first(const struct now *n, const job_info_t *job, enum level level, unsi
 	if (job->exc_nodes && *job->exc_nodes && hostlist_expand(job->exc_nodes, allow, &a, NULL))
 		goto end;
 	for (size_t i = 0; i < n->n; i++) {
-		struct now_node *node = &n->nodes[i];
-		unsigned number = 0;
-		bool has = false;
-
-		if (a.of[i] != (named ? 3 : 1) || node->state)
+		nnamed += a.of[i] >> 1 & 1;
+		if (a.of[i] != (named ? 3 : 1) || n->nodes[i].state || n->nodes[i].info->cpus < need->cpus)
 			continue;
-		if (node->nholders)
-			qsort(node->holders, node->nholders, sizeof(*node->holders), holder_compare);
-		/* A level that the node lacks counts as the next one out, as in the score. */
-		for (enum level l = level; !has; l--)
-			for (size_t k = 0; k < node->shape->ndomains; k++) {
-				const struct shape_domain *s = &node->shape->domains[k];
-				struct now_domain d = { node, l, 0, s->first, s->cores, 0, {NULL}, 0 };
-
-				if (s->level != l)
-					continue;
-				has = true;
-				d.number = number++;
-				domain_wait(node, cores, &d);
-				if (s->cores >= cores && d.at < best.at)
-					best = d;
-			}
+		out->list[count] = node_first(n, &n->nodes[i], need);
+		count += out->list[count].at != NEVER;
 	}
-	*out = best;
+	if (named && need->nodes > 1 && nnamed != need->nodes)
+		goto end;
+	if (count)
+		qsort(out->list, count, sizeof(*out->list), domain_compare);
+	out->n = units_choose(n, need, out->list, count);
+	for (size_t i = 0; i < out->n; i++) {
+		struct now_domain *d = &out->list[i];
+
+		domain_wait(n, d->node, need->cores, d, marks);
+		out->at = d->at > out->at ? d->at : out->at;
+	}
+	for (uint32_t i = 0; i < n->jobs->record_count; i++)
+		if (marks[i])
+			ends[out->nholders++] = &n->jobs->job_array[i];
+	if (out->nholders)
+		qsort(ends, out->nholders, sizeof(*ends), end_compare);
+	for (size_t i = 0; i < out->nholders && i < sizeof(out->holders) / sizeof(out->holders[0]); i++)
+		out->holders[i] = ends[i];
 	rc = 0;
 end:
 	free(a.of);
+	free(marks);
+	free(ends);
 	return rc;
 }
 

@@ -10,6 +10,7 @@
 #include "cmd.h"
 #include "score/request.h"
 #include "shape/snapshot.h"
+#include "slurm_asked.h"
 
 /*
  * Who has which cores of the cluster now: slurmctld's records of nodes and jobs, as any user may read them, over the
@@ -39,6 +40,8 @@ struct now {
 	job_info_msg_t *jobs;
 	struct snapshot *snapshot;
 	struct directory directory;
+	char *topology;			/* in scontrol's words, of topology_name; NULL: not read yet */
+	const char *topology_name;	/* as the partition has it; NULL: the cluster's */
 	struct string_map names;
 	struct now_node *nodes;		/* in slurmctld's order, by the numbers of names */
 	size_t n;
@@ -48,21 +51,37 @@ struct now {
 int now_load(const struct cmd *c, struct now *out, struct err *e);
 void now_free(struct now *n);
 
-/* The domain of so many cores that is free first, if every job ends by its limit. */
+/* What a job needs to start. */
+struct now_need {
+	unsigned nodes, cores;	/* on each node so many cores in one domain of the level; 0: the whole node */
+	unsigned cpus;		/* that the whole node has at least */
+	enum level level;
+	const struct slurm_parts *parts;	/* NULL: nodes anywhere; else whole units, each in one part */
+	unsigned unit;
+};
+
+/* A domain of a node that has the cores, and when, if every job ends by its limit. */
 struct now_domain {
-	const struct now_node *node;	/* NULL: none is ever free, as far as is known */
+	const struct now_node *node;
 	enum level level;
 	unsigned number, first, cores;	/* its number among those of its level on the node, from 0; its cores */
-	time_t at;			/* 0: it is free now */
+	time_t at;			/* 0: now */
+};
+
+/* Those that have them first. */
+struct now_wait {
+	struct now_domain *list;
+	size_t n;			/* as many as nodes; 0: never, as far as is known */
+	time_t at;			/* when the last has them */
 	const job_info_t *holders[8];	/* that have to end, in the order of their ends; the first of them */
 	size_t nholders;
 };
 
 /*
- * For a job that needs `cores` cores within one domain of a level, on a node that it may have. 0, or -1 if that cannot
- * be known here: the job names features or a reservation.
+ * On nodes that the job may have. 0, or -1 if that cannot be known here: the job names features, a reservation or only
+ * some of its nodes. The caller frees the list.
  */
-int now_first(const struct now *n, const job_info_t *job, enum level level, unsigned cores, struct now_domain *out);
+int now_first(const struct now *n, const job_info_t *job, const struct now_need *need, struct now_wait *out);
 
 /* Of so many cores from the first on, those in the set. */
 unsigned now_count(const uint64_t *set, unsigned first, unsigned cores);

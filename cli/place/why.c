@@ -9,6 +9,7 @@
 #include "cmd.h"
 #include "cores.h"
 #include "now.h"
+#include "shape/hostlist.h"
 #include "slurm_asked.h"
 #include "verdict.h"
 
@@ -230,22 +231,59 @@ static void join_cost(json_t *rows, const job_info_t *j)
 			 ran, ended, j->num_cpus);
 }
 
-static void join_slurm(json_t *rows, const job_info_t *j)
+/* The topology of the job's partition (25.05); NULL: that of the cluster. */
+static const char *topology_name(const job_info_t *j, const partition_info_msg_t *partitions)
 {
-	static const char *const argv[] = { "scontrol", "-o", "show", "topology", NULL };
-	struct slurm_asked asked = { .nodes = j->nodes, .switches = j->req_switch == NO_VAL ? 0 : j->req_switch };
-	char *topology = j->num_nodes > 1 && j->nodes ? output_of(argv) : NULL;
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
+	for (uint32_t i = 0; i < partitions->record_count; i++)
+		if (j->partition && !strcmp(partitions->partition_array[i].name, j->partition))
+			return partitions->partition_array[i].topology_name;
+#else
+	(void) j, (void) partitions;
+#endif
+	return NULL;
+}
+
+/* What scontrol prints of it, nothing if it is flat; NULL: not known. The caller frees it. */
+static char *topology_read(const char *name)
+{
+	const char *const argv[] = { "scontrol", "-o", "show", "topology", name, NULL };
 	struct buf out = {0};
+
+	if (cmd_program(argv, STDERR_TOO, ADVICE_SECONDS, OUTPUT_MAX, &out, NULL) == 0)
+		buf_puts(&out, "\n");
+	if (out.failed || (out.data && strstr(out.data, "slurm_load_topo error")))
+		buf_free(&out);
+	return out.data;
+}
+
+static struct slurm_asked asked_of(const job_info_t *j)
+{
+	struct slurm_asked asked = { .nodes = j->nodes, .switches = j->req_switch == NO_VAL ? 0 : j->req_switch };
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
 	asked.segment = j->segment_size == NO_VAL16 ? 0 : j->segment_size;
 #endif
+	return asked;
+}
+
+static void join_slurm(json_t *rows, const job_info_t *j)
+{
+	struct slurm_asked asked = asked_of(j);
+	partition_info_msg_t *partitions = NULL;
+	char *topology = NULL;
+	struct buf out = {0};
+
+	if (j->num_nodes > 1 && j->nodes && !slurm_load_partitions(0, &partitions, SHOW_ALL))
+		topology = topology_read(topology_name(j, partitions));
 	if (topology)
 		slurm_asked_check(&asked, topology, &out);
 	if (out.len && !out.failed)
 		row_add(rows, "Slurm", "%.*s", (int) out.len - 1, out.data);
 	buf_free(&out);
 	free(topology);
+	if (partitions)
+		slurm_free_partition_info_msg(partitions);
 }
 
 /* The lines of --topo-report among the job's messages, "rank 0  node cn1  CPUs ...". */
@@ -330,79 +368,145 @@ static void reason_words(const job_info_t *j, struct buf *out)
 }
 
 /*
- * The one domain that a job with a requirement waits for, and the cores in it; false if it waits for something else, or
- * for several nodes. The number of cores is in the verdict's reason (select_plugin/steer.c).
+ * The nodes that a job waits for, each with one domain and the cores in it, or whole; false if it waits for something
+ * else. Of a job with a requirement, their number and that of the cores are in the verdict's reason
+ * (select_plugin/steer.c).
  */
-static bool waits_for(const struct verdict *v, enum level *level, unsigned *cores)
+static bool waits_for(const job_info_t *j, const struct verdict *v, struct now_need *need)
 {
-	static const char before[] = "it requires 1 node with ";
-	const struct request_path *path = &v->request.path;
-	unsigned n;
+	const struct request_path *path;
 	int used = 0;
 
-	if (v->outcome != VERDICT_WAITS || strncmp(v->reason, before, strlen(before)) ||
-	    sscanf(v->reason + strlen(before), "%9u core%n", &n, &used) != 1 || !used || !n)
+	if (!v || v->outcome != VERDICT_WAITS) {
+		*need = (struct now_need){ .nodes = j->num_nodes, .level = LEVEL_NODE };
+		need->cpus = need->nodes ? (j->num_cpus + need->nodes - 1) / need->nodes : 0;
+		return j->shared == JOB_SHARED_NONE && j->num_nodes > 1 && j->num_nodes == j->max_nodes &&
+			(j->state_reason == WAIT_RESOURCES || j->state_reason == WAIT_PRIORITY) && !j->state_desc;
+	}
+	if (sscanf(v->reason, "it requires %9u nodes with %9u core%n", &need->nodes, &need->cores, &used) != 2 &&
+	    sscanf(v->reason, "it requires %9u node with %9u core%n", &need->nodes, &need->cores, &used) != 2)
 		return false;
-	*level = v->request.level;
-	*cores = n;
-	if (path->kind || (path->steps && (path->steps != 2 || path->step[0].count != 1 ||
-					   path->step[1].level != LEVEL_CORE)))
+	need->level = v->request.level;
+	path = &v->request.path;
+	if (!used || !need->nodes || !need->cores || path->kind ||
+	    (path->steps && (path->steps != 2 || path->step[0].count != 1 || path->step[1].level != LEVEL_CORE)))
 		return false;
 	if (path->steps)
-		*level = path->step[0].level;
+		need->level = path->step[0].level;
 	return true;
 }
 
-/* Where that domain is first, and until when whose it is. */
-static void first_words(const struct now_domain *d, unsigned cores, struct buf *first, struct buf *held)
+/* Which of its nodes must be together: on a leaf switch, in a block; in words. -1 if that is not known. */
+static int network_need(struct now *n, const job_info_t *j, struct now_need *need, struct slurm_parts *parts,
+			struct buf *words)
 {
+	const char *name = topology_name(j, n->partitions);
+	struct slurm_asked asked = asked_of(j);
+	int rc = 0;
+
+	if (need->nodes == 1)
+		return 0;
+	if (strchr(j->partition ? j->partition : "", ','))
+		return -1;
+	if (!n->topology || strcmp(name ? name : "", n->topology_name ? n->topology_name : "")) {
+		free(n->topology);
+		n->topology = topology_read(name);
+		n->topology_name = name;
+	}
+	if (!n->topology || strstr(n->topology, "RingName=") || strstr(n->topology, "TorusName="))
+		return -1;
+	if (strstr(n->topology, "BlockName=")) {
+		need->unit = asked.segment && asked.segment <= need->nodes ? asked.segment : need->nodes;
+		rc = need->nodes % need->unit ? -1 : slurm_parts_read(parts, &n->names, n->topology, need->unit);
+		if (rc == 0 && need->unit < need->nodes)
+			buf_printf(words, ", in segments of %u within one block", need->unit);
+		else if (rc == 0)
+			buf_puts(words, ", within one block");
+	} else if (asked.switches) {
+		need->unit = need->nodes;
+		rc = asked.switches > 1 ? -1 : slurm_parts_read(parts, &n->names, n->topology, 0);
+		if (rc == 0)
+			buf_puts(words, ", on one leaf switch");
+	}
+	need->parts = parts->n ? parts : NULL;
+	return rc < 0 || words->failed ? -1 : 0;
+}
+
+/* Where they are first, and until when whose they are. */
+static void first_words(const struct now_need *need, const struct now_wait *w, struct buf *first, struct buf *held)
+{
+	const struct now_domain *d = w->list;
+	struct buf names = {0};
 	char at[32], name[64];
 
-	if (!d->node) {
-		buf_printf(first, "none is known: no node that it may have and whose cores are known has %u such cores "
-			   "that will be free by the limits of jobs", cores);
+	if (!w->n) {
+		buf_printf(first, need->nodes > 1 ? "none are known: too few nodes that it may have and whose cores "
+			   "are known will have so many by the limits of jobs" :
+			   "none is known: no node that it may have and whose cores are known has %u such cores that "
+			   "will be free by the limits of jobs", need->cores);
 		return;
 	}
-	if (d->level == LEVEL_NODE)
-		buf_printf(first, "%s", d->node->info->name);
+	if (need->nodes > 1) {
+		for (size_t i = 0; i < w->n; i++)
+			buf_printf(&names, "%s%s", i ? "," : "", d[i].node->info->name);
+		if (names.failed || hostlist_fold(names.data, first, NULL))
+			buf_puts(first, "nodes");
+		buf_puts(first, need->cores ? " have them" : " are free");
+		buf_free(&names);
+	} else if (d->level == LEVEL_NODE)
+		buf_printf(first, "%s has %u free cores", d->node->info->name, need->cores);
 	else
-		buf_printf(first, "%s %u of %s (cores %u-%u)", level_noun(d->level, 1), d->number, d->node->info->name,
-			   d->first, d->first + d->cores - 1);
-	if (!d->at) {
-		buf_printf(first, " has %u free cores now: it waits for something else", cores);
+		buf_printf(first, "%s %u of %s (cores %u-%u) has %u free cores", level_noun(d->level, 1), d->number,
+			   d->node->info->name, d->first, d->first + d->cores - 1, need->cores);
+	if (!w->at) {
+		buf_puts(first, " now: it waits for something else");
 		return;
 	}
-	buf_printf(first, " has %u free cores at %s at the latest", cores, now_time(d->at, at));
-	for (size_t i = 0; i < d->nholders && i < sizeof(d->holders) / sizeof(d->holders[0]); i++) {
-		const job_info_t *j = d->holders[i];
+	buf_printf(first, " at %s at the latest", now_time(w->at, at));
+	for (size_t i = 0; i < w->nholders && i < sizeof(w->holders) / sizeof(w->holders[0]); i++) {
+		const job_info_t *j = w->holders[i];
 
 		buf_printf(held, "%sjob %s", i ? ", " : "", now_job_name(j, name));
 		buf_printf(held, " of %s", now_user(j, name));
 		buf_printf(held, " until %s", now_time(j->end_time, at));
 	}
-	if (d->nholders > sizeof(d->holders) / sizeof(d->holders[0]))
-		buf_printf(held, " and %zu more", d->nholders - sizeof(d->holders) / sizeof(d->holders[0]));
+	if (w->nholders > sizeof(w->holders) / sizeof(w->holders[0]))
+		buf_printf(held, " and %zu more", w->nholders - sizeof(w->holders) / sizeof(w->holders[0]));
 }
 
 /* Rows about a job that waits, with the verdict that it has. */
-static void join_wait(const struct now *n, const job_info_t *j, const struct verdict *v, json_t *rows)
+static void join_wait(struct now *n, const job_info_t *j, const struct verdict *v, json_t *rows)
 {
-	struct buf first = {0}, held = {0}, reason = {0};
-	struct now_domain d;
-	enum level level;
-	unsigned cores;
+	struct buf first = {0}, held = {0}, reason = {0}, where = {0};
+	struct slurm_parts parts = {0};
+	struct now_need need = {0};
+	struct now_wait w = {0};
 
 	reason_words(j, &reason);
-	if (v && waits_for(v, &level, &cores) && n && now_first(n, j, level, cores, &d) == 0) {
-		row_add(rows, "waits for", "one %s with %u free cores", level_noun(level, 1), cores);
-		first_words(&d, cores, &first, &held);
+	if (n && waits_for(j, v, &need) && network_need(n, j, &need, &parts, &where) == 0 &&
+	    now_first(n, j, &need, &w) == 0) {
+		const char *in = where.len ? where.data : "";
+
+		if (!need.cores)
+			row_add(rows, "waits for", "%u nodes without other jobs%s", need.nodes, in);
+		else if (need.nodes == 1)
+			row_add(rows, "waits for", "one %s with %u free cores", level_noun(need.level, 1), need.cores);
+		else if (need.level == LEVEL_NODE)
+			row_add(rows, "waits for", "%u nodes, each with %u free cores%s", need.nodes, need.cores, in);
+		else
+			row_add(rows, "waits for", "%u nodes, each with one %s with %u free cores%s", need.nodes,
+				level_noun(need.level, 1), need.cores, in);
+		first_words(&need, &w, &first, &held);
 		row_add(rows, "first", "%s", first.failed ? "" : first.data);
 		row_add(rows, "held by", "%s", held.len && !held.failed ? held.data : "");
 	}
 	row_add(rows, "queue", "%s", reason.failed ? "" : reason.data);
+	free(w.list);
+	slurm_parts_free(&parts);
 	buf_free(&first);
 	buf_free(&held);
 	buf_free(&reason);
+	buf_free(&where);
 }
 
 static int record_of_job(const job_info_t *j, struct records *all, struct err *e)
@@ -448,7 +552,7 @@ static int records_of_slurmctld(const struct cmd *c, const struct which *w, stru
 		if (is_selected(&m->job_array[i], w))
 			rc = record_of_job(&m->job_array[i], all, e);
 	/* What takes requests, commands and files of the job: not for a thousand array tasks. */
-	for (uint32_t i = 0; rc == 0 && all->n == 1 && all->list->rc == 0 && i < m->record_count; i++) {
+	for (uint32_t i = 0; rc == 0 && all->n == 1 && all->list->rc >= 0 && i < m->record_count; i++) {
 		const job_info_t *j = &m->job_array[i];
 		struct err unheard;
 		struct now now;
@@ -456,10 +560,13 @@ static int records_of_slurmctld(const struct cmd *c, const struct which *w, stru
 		if (!is_selected(j, w))
 			continue;
 		if ((j->job_state & JOB_STATE_BASE) == JOB_PENDING) {
-			join_wait(now_load(c, &now, &unheard) ? NULL : &now, j, &all->list->verdict, all->list->more);
+			join_wait(now_load(c, &now, &unheard) ? NULL : &now, j,
+				  all->list->rc ? NULL : &all->list->verdict, all->list->more);
 			now_free(&now);
 			continue;
 		}
+		if (all->list->rc)
+			continue;
 		join_slurm(all->list->more, j);
 		join_report(all->list->more, j);
 		join_advice(all->list->more, j);
@@ -550,9 +657,11 @@ static int print_one(const struct record *record, bool all, struct err *e)
 	json_t *words;
 
 	table_label(t, "job");
-	table_cell(t, "%s, %s: %s", record->name, record->state, waited ? "waited" : verdict_outcome(&record->verdict));
+	table_cell(t, "%s, %s%s%s", record->name, record->state, record->rc ? "" : ": ",
+		   record->rc ? "" : waited ? "waited" : verdict_outcome(&record->verdict));
 	table_colour(t, COLOUR_BOLD);
-	verdict_add_rows(&record->verdict, all, t);
+	if (!record->rc)
+		verdict_add_rows(&record->verdict, all, t);
 	json_object_foreach(record->more, head, words)
 		for (const char *line = json_string_value(words), *label = head; line && *line; label = "") {
 			table_label(t, label);
@@ -587,7 +696,7 @@ static int print_records(const struct cmd *c, const struct records *all, bool de
 
 	while (with < all->n && all->list[with].rc)
 		with++;
-	if (with == all->n)
+	if (with == all->n && !(all->n == 1 && json_object_get(all->list->more, "waits for")))
 		return err_set(e, "%s", all->list->why.text);
 	if (!c->json)
 		return all->n == 1 ? print_one(all->list, details, e) : print_table(all, e);

@@ -55,7 +55,8 @@ check-store: built
 	@$(SIDE_BY_SIDE) tests/store
 
 # What only releases from 26.05 on have all of.
-SMOKE_2605 := $(addprefix tests/cluster/compose/test_,metrics.py exclusive_topology.py::test_blocks)
+SMOKE_2605 := $(addprefix tests/cluster/compose/test_,metrics.py exclusive_topology.py::test_blocks \
+	network.py::test_why_warns_of_nodes_in_several_blocks network.py::test_why_says_which_blocks_are_waited_for)
 # What is tried with each other Slurm, too: of every feature the tests in which Slurm, Open MPI or the kernel has a say.
 smoke = $(addprefix tests/cluster/test_$(strip $(1)).py::test_,$(2))
 SMOKE := tests/unit/test_decide.c \

@@ -258,6 +258,13 @@ TEST(warns_of_what_slurm_did_not_keep)
 			       "BlockName=b2 BlockIndex=1 Nodes=cn[19-36] BlockSize=18\n"
 			       "BlockName=b3 BlockIndex=2 Nodes=cn[37-54] BlockSize=18\n"
 			       "AggregatedBlock=b[1-3] BlockIndex=3 Nodes=cn[01-54] BlockSize=54\n";
+	static const char levels[] = "BlockName=b1 BlockIndex=0 Nodes=cn[1-2] BlockSize=2\n"
+			       "BlockName=b2 BlockIndex=1 Nodes=cn[3-4] BlockSize=2\n"
+			       "BlockName=b3 BlockIndex=2 Nodes=cn[5-6] BlockSize=2\n"
+			       "BlockName=b4 BlockIndex=3 Nodes=cn[7-8] BlockSize=2\n"
+			       "AggregatedBlock=b[1-2] BlockIndex=4 Nodes=cn[1-4] BlockSize=4\n"
+			       "AggregatedBlock=b[3-4] BlockIndex=5 Nodes=cn[5-8] BlockSize=4\n"
+			       "AggregatedBlock=b[1-4] BlockIndex=6 Nodes=cn[1-8] BlockSize=8\n";
 	static const struct {
 		const char *topology;
 		struct slurm_asked asked;
@@ -275,11 +282,16 @@ TEST(warns_of_what_slurm_did_not_keep)
 		  "--segment=12 was not kept: its 36 nodes are in blocks of b1: 17, b2: 17, b3: 2\n" },
 		{ blocks, { "cn[01-12],cn[19-30],cn[37-48]", 0, 12 }, NULL },
 		{ blocks, { "cn[01-18],cn[19-36]", 0, 36 }, NULL },	/* of an aggregated block */
+		{ blocks, { "cn[01-04]", 0, 8 }, NULL },	/* ignored: the job is smaller */
+		{ blocks, { "cn[01-12],cn[19-21]", 0, 12 }, NULL },	/* it gave 9 of 24 back */
+		{ levels, { "cn[1-2],cn[5-6]", 0, 4 },
+		  "--segment=4 was not kept: its 4 nodes are in blocks of b[1-2]: 2, b[3-4]: 2\n" },
 		{ blocks, { "cn[17-20]", 0, 0 },
 		  "its 4 nodes are in 2 blocks (b1: 2, b2: 2), and would fit into one\n" },
 		{ blocks, { "cn[01-19]", 0, 0 }, NULL },
 		{ blocks, { "cn[01-04]", 0, 0 }, NULL },
-		{ "No topology information available\n", { "cn1", 1, 2 }, NULL },
+		{ "\n", { "cn1", 1, 2 }, "--switches=1 had no effect: the topology of its partition has no switches\n"
+		  "--segment=2 had no effect: the topology of its partition has no blocks\n" },
 		{ "SwitchName=s1 Nodes=cn[1-\nBlockName=b Nodes=\n", { "cn1", 1, 2 }, NULL },
 		{ tree, { "cn[1-", 1, 2 }, NULL },
 	};

@@ -2,11 +2,16 @@
 # Copyright (C) 2026 The Topiary authors
 """Where Slurm knows the network, a job of several nodes stays as near together as under stock Slurm, and is packed in
 each node."""
-import pytest
-from rig.ask import fields
-from rig.cluster import SLURM_RELEASE
+import json
+import re
+from datetime import datetime
 
-from .pair import cores, cuts
+import pytest
+from rig.ask import fields, jobs, threads, wait_running
+from rig.cluster import SLURM_RELEASE
+from rig.processes import wait_until
+
+from .pair import cores, cuts, settled, submit
 
 REQUIRED = "--comment=topo-fit=require,topo-level=package"
 LEAVES = {"mid1": 1, "mid2": 1, "mid3": 2, "mid4": 2, "mid5": 2}
@@ -65,12 +70,7 @@ def test_more_nodes_than_any_switch_has(network):
 def test_why_warns_where_the_wait_for_a_switch_ended(network):
     """No switch has four nodes."""
     ours, _ = network.fates(["-N4 -n4 --switches=1@0:01"], start=True)
-    placed = leaves(cores(network.ours, ours[-1]))
-    told = network.ours.topiary("why", fields(ours[-1])["JobId"]).stdout
-    if len(placed) == 1:
-        assert "Slurm " not in told
-    else:
-        assert "Slurm    --switches=1 was not kept: its nodes are on 2 leaf switches" in told, told
+    assert_warned(network.ours, fields(ours[-1])["JobId"], ["net"] if own_network(network) else [])
 
 
 def test_too_many_for_a_switch_waits_as_under_stock(network):
@@ -169,3 +169,161 @@ if SLURM_RELEASE >= (26, 5):
 
     def test_what_a_torus_has_no_box_for_waits_as_under_stock(shaped):
         shaped.fates(["-p torus -N3 -n3", "-p rings -N5 -n5", "-p torus -N2 -n2"])
+
+
+# --- what `topiary why` says of the network, against what scontrol says
+
+def hosts(cluster, names):
+    return set(cluster.command(["scontrol", "show", "hostnames", names]).stdout.split())
+
+
+def parts(cluster, topology, unit):
+    """{leaf switch or block: its nodes}: without a unit the switches, else the smallest blocks of so many nodes."""
+    told = cluster.command(["scontrol", "-o", "show", "topology", *topology]).stdout
+    found = {}
+    for line in told.split("\n"):
+        of = fields(line)
+        name = of.get("SwitchName") if not unit else of.get("BlockName") or of.get("AggregatedBlock")
+        if name and "Switches" not in of and int(of.get("BlockSize", 0)) >= unit:
+            found.setdefault(int(of.get("BlockSize", 0)), {})[name] = hosts(cluster, of["Nodes"])
+    return found[min(found)] if found else {}
+
+
+def on(nodes, parts_of):
+    return ", ".join(f"{name}: {len(nodes & all_of)}" for name, all_of in parts_of.items() if nodes & all_of)
+
+
+def warnings(cluster, record, topology):
+    """What is true, in the words of topiary-why."""
+    job = fields(record)
+    nodes = hosts(cluster, job["NodeList"])
+    said, leaves_of = [], parts(cluster, topology, 0)
+    if "Switches" in job:
+        at_most = job["Switches"].partition("@")[0]
+        used = sum(bool(nodes & leaf) for leaf in leaves_of.values())
+        if not leaves_of:
+            said += [f"--switches={at_most} had no effect: the topology of its partition has no switches"]
+        elif used > int(at_most):
+            said += [f"--switches={at_most} was not kept: its nodes are on {used} leaf switches "
+                     f"({on(nodes, leaves_of)});"]
+    segment = int(job.get("SegmentSize", 0))
+    kept = segment if segment <= len(nodes) else 0
+    blocks = parts(cluster, topology, kept or len(nodes))
+    broken = blocks and sum(len(nodes & block) // (kept or len(nodes)) for block in blocks.values()) < (
+        len(nodes) // (kept or len(nodes)))
+    if segment and topology != ["torus"] and not parts(cluster, topology, 1):
+        said += [f"--segment={segment} had no effect: the topology of its partition has no blocks"]
+    elif broken and kept:
+        said += [f"--segment={segment} was not kept: its {len(nodes)} nodes are in blocks of {on(nodes, blocks)}"]
+    elif broken:
+        said += [f"its {len(nodes)} nodes are in {sum(bool(nodes & b) for b in blocks.values())} blocks "
+                 f"({on(nodes, blocks)}), and would fit into one"]
+    return said
+
+
+def assert_warned(cluster, number, topology=()):
+    more = json.loads(cluster.topiary("why", "--json", number).stdout)["jobs"][0]["more"]
+    said = more["Slurm"].split("\n") if "Slurm" in more else []
+    true = warnings(cluster, jobs(cluster, number)[0], list(topology))
+    assert len(said) == len(true) and all(map(str.startswith, said, true)), (said, true)
+    return true
+
+
+def begin(cluster, words):
+    number = submit(cluster, *words.split())
+    wait_running(cluster, number)
+    return number
+
+
+def own_network(network):
+    return "Topology=net" in network.ours.conf
+
+
+LIMITS = [50, 20, 35, 30, 60, 25, 45, 40]     # minutes, of a job on each node
+
+
+def assert_waits(cluster, words, each, parts_of, unit):
+    """
+    Each node has a job; of one that waits for several, `why` has the nodes and the time that Slurm's records have, and
+    it starts when the jobs that `why` names have ended.
+    """
+    nodes = sorted(threads(cluster))
+    holders = {node: begin(cluster, f"-N1 -w {node} {each} -t{limit}") for node, limit in zip(nodes, LIMITS)}
+    ends = {node: datetime.fromisoformat(cluster.job_record(number)["EndTime"]) for node, number in holders.items()}
+    number, want = submit(cluster, *words.split()), int(words[2])
+    sets = list(parts_of.values()) or [set(nodes)]
+    at = next(t for t in sorted(ends.values())
+              if sum(len([n for n in part if ends[n] <= t]) // unit for part in sets) >= want // unit)
+
+    def told():
+        done = cluster.topiary("why", "--json", number, check=False)
+        return json.loads(done.stdout)["jobs"][0]["more"] if done.stdout else {}
+    assert wait_until(lambda: "waits for" in told(), 30), cluster.topiary("why", number, check=False)
+    more = told()
+    where, clock = re.fullmatch(r"(\S+) (?:are free|have them) at (?:\S+T)?(\S+) at the latest", more["first"]).groups()
+    where = hosts(cluster, where)
+    assert clock == f"{at:%H:%M:%S}" and len(where) == want and max(map(ends.get, where)) == at, (more, ends)
+    assert sum(len(where & part) // unit for part in sets) == want // unit, more
+    held = re.findall(r"job (\d+) of", more["held by"])
+    assert held == [holders[node] for node in sorted(where, key=ends.get)], (more, ends)
+    row, = (row for row in json.loads(cluster.topiary("why", "--pending", "--json").stdout)["pending"]
+            if row["job"] == number)
+    assert row["first"] == more["first"] and row["held by"] == more["held by"]
+    cluster.command(["scancel", *held])
+    wait_running(cluster, number)
+    assert hosts(cluster, cluster.job_record(number)["NodeList"]) == where
+    return more["waits for"]
+
+
+@pytest.mark.parametrize("words, each, waits", [
+    ("-N2 --exclusive --switches=1@9:00", "-n1", "2 nodes without other jobs{}"),
+    ("-N3 --exclusive --switches=1@9:00", "--exclusive", "3 nodes without other jobs{}"),
+    (f"-N2 -n16 --ntasks-per-node=8 --ntasks-per-core=1 {REQUIRED} --switches=1@9:00", "-n14 -c2",
+     "2 nodes, each with one package with 8 free cores{}")])
+def test_why_says_what_several_nodes_wait_for(network, words, each, waits):
+    cluster = network.ours
+    topology = ["net"] if own_network(network) else []
+    block, unit = bool(parts(cluster, topology, 1)), int(words[2])
+    parts_of = parts(cluster, topology, unit if block else 0)
+    where = ", on one leaf switch" if not block else ", within one block" if parts_of else ""
+    assert assert_waits(cluster, words, each, parts_of, unit if parts_of else 1) == waits.format(where)
+
+
+if SLURM_RELEASE >= (25, 5):
+    @pytest.mark.parametrize("words, topology, ours", [
+        ("-N2 -n2 -w mid1,mid4 --switches=1", "crossed", 0), ("-N2 -n2 -w mid1,mid2 --switches=1@0:01", "crossed", 1),
+        ("-N2 -n2 --switches=1", "plain", 1), ("-N4 -n4 --switches=1@0:01 --segment=2", "crossed", 2),
+        ("-N2 -n2 -w mid1,mid4 --switches=1@0:01", "", 1)])
+    def test_why_knows_the_partitions_own_network(topologies, words, topology, ours):
+        number = begin(topologies.ours, f"{words} {f'-p {topology}' if topology else ''}")
+        assert len(assert_warned(topologies.ours, number, [topology] if topology else [])) == ours
+
+    @pytest.mark.parametrize("words, kept, ours", [
+        ("-N4 -n4 --segment=2", "mid1,mid2", 1), ("-N4 -n4 --segment=2", "", 0), ("-N4 -n4", "mid1,mid2", 1),
+        ("-N4 -n4 --segment=2", "mid1,mid2,mid5", 0), ("-N2 -n2 --segment=2 --switches=1", "", 1),
+        ("-N6 -n6 --segment=2", "mid1,mid2,mid6,mid3", 1), ("-N8 -n8", "mid1,mid2,mid3,mid4", 1)])
+    def test_why_warns_of_nodes_in_several_blocks(shaped, words, kept, ours):
+        """A job that gives nodes back has no longer what it had been given."""
+        whole = {"-N4": "-w mid[1-2,5-6]", "-N6": "-w mid[1-3,5-7]"}
+        number = begin(shaped.ours, f"{words} {whole.get(words[:3], '')}")
+        if kept:
+            shaped.ours.command(["scontrol", "update", f"JobId={number}", f"NodeList={kept}"])
+        assert len(assert_warned(shaped.ours, number)) == ours
+
+    @pytest.mark.parametrize("words, unit, where", [
+        ("-N4 --exclusive --segment=2", 2, ", in segments of 2 within one block"),
+        ("-N4 --exclusive", 4, ", within one block"), ("-N2 --exclusive", 2, ", within one block")])
+    def test_why_says_which_blocks_are_waited_for(shaped, words, unit, where):
+        assert assert_waits(shaped.ours, words, "-n1", parts(shaped.ours, [], unit), unit) == (
+            f"{words[2]} nodes without other jobs{where}")
+
+if SLURM_RELEASE >= (25, 11):
+    @pytest.mark.parametrize("words", ["-N4 -n4 --segment=4", "-N2 -n2 --segment=8"])
+    def test_segments_of_several_blocks_are_no_fault(shaped, words):
+        assert not assert_warned(shaped.ours, begin(shaped.ours, words))
+
+if SLURM_RELEASE >= (26, 5):
+    @pytest.mark.parametrize("words, topology", [("-N2 -n2", "torus"), ("-N4 -n4 --segment=2", "torus"),
+                                                 ("-N2 -n2", "rings")])
+    def test_rings_and_tori_have_no_blocks(shaped, words, topology):
+        assert not assert_warned(shaped.ours, begin(shaped.ours, f"-p {topology} {words}"), [topology])
