@@ -107,18 +107,6 @@ static const char discovered[] =
 	"caguid=0x10\r\nCa\t2 \"H-0000000000000010\"\t\t# \"cn1 mlx4_0\"\r\n"
 	"[1](11) \t\"S-00000000000000a1\"[1]\t\t# lid 2 lmc 0 \"leaf\" lid 1 4xQDR";
 
-/* Descriptions that are no host's, and one that imitates the name that such an adapter gets. */
-TEST(adapters_of_no_host_may_have_one_name)
-{
-	static const char text[] =
-	"CA     2  1 0x0000000000000011 4x QDR - SW     1  1 0x00000000000000a1 ( 'a b c' - 'H-0000000000000011' )\n"
-	"CA     3  1 0x0000000000000011 4x QDR - SW     1  2 0x00000000000000a1 ( 'a b c' - 'leaf' )\n"
-	"CA     4  1 0x0000000000000012 4x QDR - SW     1  3 0x00000000000000a1 ( 'H-0000000000000011' - 'leaf' )\n";
-	OWNED(fabric_free) struct fabric *f = fabric_of(text);
-
-	assert_int_equal(f->nswitches, 1);
-}
-
 TEST(reads_every_format_of_infiniband)
 {
 	static const char *const rows[] = { ports, discovered };
@@ -433,10 +421,16 @@ TEST(writes_the_yaml_that_it_reads)
 	}
 }
 
+/* A card with an adapter for each port, in the form that has its SystemImageGUID. */
+#define CARD(system, guid, leaf) "sysimgguid=0x" system "\ncaguid=0x" guid "\nCa\t1 \"H-" guid "\"\t# \"web\"\n" \
+	"[1](" guid ")\t\"S-" leaf "\"[1" guid "]\t# lid 1 lmc 0 \"" leaf "\" lid 2 4xEDR\n"
+static const char one_host[] = CARD("1", "10", "a") CARD("1", "11", "b");
+static const char two_hosts[] = CARD("1", "10", "a") CARD("1", "11", "b") CARD("2", "20", "a") CARD("2", "21", "b");
+
 TEST(a_fabric_of_json_is_the_same)
 {
 	static const char *const rows[] = {
-		ports, discovered,
+		ports, discovered, one_host, two_hosts,
 		"CA 2 1 0x11 4x EDR - SW 1 1 0xa1 ( 'leaf mlx5_0' - 'leaf' )\nCA 2 1 0x12 4x EDR - SW 1 1 0xa2 ( 'a b"
 		" c' - 'leaf' )\nSW 1 2 0xa1 4x EDR - SW 1 3 0xa2 ( 'leaf' - 'leaf' )\nSW 1 4 0xa1 4x HDR - SW 1 5 0xa2"
 		" ( 'leaf' - 'leaf' )\n", "SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=m[1-2]\n",
@@ -675,6 +669,16 @@ TEST(lists_anomalies)
 		{ ports, NULL },
 		{ "CA 2 1 0x11 4x QDR - SW 1 1 0xa1 ( 'MT25408 ConnectX Mellanox Technologies' - 'leaf' )\n",
 		  "adapters of unknown hosts: H-0000000000000011\n" },
+		/* descriptions that are no host's, and one that imitates the name that such an adapter gets */
+		{ "CA 2 1 0x11 4x QDR - SW 1 1 0xa1 ( 'a b c' - 'H-0000000000000011' )\n"
+		  "CA 3 1 0x11 4x QDR - SW 1 2 0xa1 ( 'a b c' - 'leaf' )\n"
+		  "CA 4 1 0x12 4x QDR - SW 1 3 0xa1 ( 'H-0000000000000011' - 'leaf' )\n",
+		  "adapters of unknown hosts: H-0000000000000011\n" },
+		{ one_host, "hosts in several planes: web\n" },
+		{ two_hosts, "adapters of unknown hosts: H-0000000000000010 H-0000000000000020\n"
+			     "hosts named by GUID, for adapters of several have one description: "
+			     "H-0000000000000010 (web) H-0000000000000020 (web)\n"
+			     "hosts in several planes: H-0000000000000010 H-0000000000000020\n" },
 		{ "CA 2 1 0x11 4x QDR 'cn1 mlx5_0'\nSW 1 1 0xa1 4x QDR 'leaf'\n",
 		  "hosts without a switch: cn1\nswitches in a plane without hosts: leaf\n" },
 		/* two adapters on two switches of one plane, then of two */
@@ -758,43 +762,6 @@ TEST(hosts_are_told_apart)
 		fabric_list_anomalies(f, &odd);
 		if (rows[i].odd && *rows[i].odd)
 			assert_string_equal(odd.data, rows[i].odd);
-	}
-}
-
-/* Cards with an adapter for each port, in the form that has their SystemImageGUID, and in the registry's. */
-TEST(the_adapters_of_a_card_are_one_hosts)
-{
-#define CARD(system, guid, leaf) "sysimgguid=0x" system "\ncaguid=0x" guid "\nCa\t1 \"H-" guid "\"\t# \"web\"\n" \
-	"[1](" guid ")\t\"S-" leaf "\"[1" guid "]\t# lid 1 lmc 0 \"" leaf "\" lid 2 4xEDR\n"
-	static const char spine[] = "switchguid=0xf\nSwitch\t9 \"S-f\"\t# \"spine\"\n"
-				    "[1]\t\"S-a\"[9]\t# \"a\" lid 1 4xEDR\n[2]\t\"S-b\"[9]\t# \"b\" lid 1 4xEDR\n";
-	static const struct {
-		const char *adapters;
-		unsigned hosts;
-		const char *first;
-	} rows[] = {
-		{ CARD("1", "10", "a") CARD("1", "11", "b"), 1, "web" },
-		{ CARD("1", "10", "a") CARD("1", "11", "b") CARD("2", "20", "a") CARD("2", "21", "b"), 2,
-		  "H-0000000000000010" },
-	};
-
-	for (size_t i = 0; i < ROWS(rows); i++) {
-		FREED(buf_free) struct buf text = {0};
-		OWNED(fabric_free) struct fabric *read = NULL, *again = NULL;
-		OWNED(json_decref) json_t *parts = NULL;
-
-		buf_printf(&text, "%s%s", spine, rows[i].adapters);
-		read = fabric_of(text.data);
-		parts = fabric_json_parts(read);
-		again = fabric_of_json(parts, "test", NULL);
-		for (unsigned way = 0; way < 2; way++) {
-			const struct fabric *f = way ? again : read;
-
-			assert_non_null(f);
-			assert_int_equal(f->nnodes - f->nswitches, rows[i].hosts);
-			assert_string_equal(f->nodes[f->nswitches].name, rows[i].first);
-			assert_int_equal(f->nadapters, 2 * rows[i].hosts);
-		}
 	}
 }
 

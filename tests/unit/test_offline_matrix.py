@@ -161,3 +161,105 @@ def test_large_matrix_needs_little_memory(tmp_path):
     done = topiary(tmp_path / "great", "--json", preexec_fn=limit)
     told = json.loads(done.stdout)
     assert (told["ranks"], told["most_partners"]) == (65536, 26)
+
+
+# --- what --topo-matrix=auto keeps
+
+@pytest.fixture
+def learned(tmp_path, monkeypatch):
+    """learn(step, ...): ranks that each send to the rank so many after them, as a job's records."""
+    monkeypatch.setenv("TOPIARY_MATRICES", str(tmp_path / "kept"))
+    program = tmp_path / "program"
+    subprocess.run(["gcc", "-x", "c", "-", "-o", program], input=b"int main() { return 0; }", check=True)
+    said = subprocess.run(["readelf", "-n", program], capture_output=True, text=True, check=True).stdout
+    key = said.split("Build ID: ")[1].split()[0]
+
+    def learn(step, *options, ranks=4, key=key, program=program, lost=0, text=None):
+        folder = tmp_path / "records"
+        folder.mkdir()
+        for r in range(ranks - lost):
+            prof(folder / f"rank.{key}.1f-2.{r}.prof", r, (r + step) % ranks, 100, ranks)
+        if text:
+            (folder / f"rank.{key}.1f-2.0.prof").write_text(text)
+        (folder / f"rank.{key}.program").write_text(str(program))
+        done = topiary("learn", *options, folder)
+        assert done.returncode == 0, done.stderr
+        for file in folder.iterdir():
+            file.unlink()
+        folder.rmdir()
+        return done.stderr
+    learn.key = key
+    return learn
+
+
+def kept(*words):
+    done = topiary("list", *words, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_pattern_is_used_once_two_runs_agree(learned):
+    told = []
+    for job, step in enumerate([1, 1, 2, 2], 11):
+        assert learned(step, f"--job={job}") == ""
+        (one,) = kept()
+        told.append((one["runs"], one["last_job"], one["distance"], one["used"], one["recorded"]))
+    # To the second neighbour of four, both send to each other: no pair is the same.
+    assert told == [(1, 11, 1, False, True), (2, 12, 0, True, False), (3, 13, 1, False, True), (4, 14, 0, True, False)]
+    assert learned(1, "--tag=wide") == "" and learned(1, ranks=8) == ""
+    ids = [f"4-{learned.key}", f"4-wide-{learned.key}", f"8-{learned.key}"]
+    assert [one["id"] for one in kept()] == ids
+    assert "4-wide-" + learned.key[:8] in topiary("list").stdout
+    assert topiary("export", "4-wide", "--format=dense").stdout.split("\n")[0] == "0 50 0 50"
+    assert topiary("show", ids[0]).stdout.split("\n")[1] == "    ██  "
+    assert "<svg" in topiary("show", "8", "--format=svg").stdout
+    assert "2 learned matrices begin so" in topiary("show", "4-").stderr
+    assert topiary("forget", "4-wide").returncode == 0 and len(kept()) == 2
+    assert topiary("forget", "all").returncode == 0 and kept() == []
+
+
+@pytest.mark.parametrize("how, words", [
+    ({"lost": 1}, "1 of 4 ranks left no record"), ({"key": "0" * 40}, "it was replaced while it ran"),
+    ({"program": "/nonexistent"}, "No such file"), ({"program": "/bin/sh"}, "name each by a tag"),
+    ({"program": "/etc/passwd"}, "not an ELF program"), ({"text": "E 0 nonsense\n"}, "rank.{}.1f-2.0.prof:1: "),
+    ({"ranks": 1}, ""),
+])
+def test_what_cannot_be_learned_is_one_line(learned, how, words):
+    said = learned(1, **how)
+    assert words.format(learned.key) in said and said.count("\n") == bool(words)
+    assert kept() == []
+
+
+@pytest.mark.parametrize("text", ["", "%%MatrixMarket matrix coordinate real symmetric\n% run 1 1 0.1\n9 9 1\n2 1 1\n",
+                                  "%%MatrixMarket matrix coordinate real symmetric\n4 4 1\n2 1 1\n", "\0" * 99])
+def test_damaged_file_is_replaced_by_the_next_run(learned, tmp_path, text):
+    learned(1)
+    (file,) = (tmp_path / "kept").iterdir()
+    file.write_text(text)
+    assert str(file) in kept()[0]["error"] and "not used" in topiary("list").stdout
+    assert "replaced by this run" in learned(1) and kept()[0]["runs"] == 1
+
+
+def test_folder_and_files_must_be_the_users_alone(learned, tmp_path):
+    learned(1)
+    (file,) = (tmp_path / "kept").iterdir()
+    file.rename(tmp_path / "other")
+    file.symlink_to(tmp_path / "other")
+    assert "not a file of this user" in kept()[0]["error"]
+    (tmp_path / "kept").chmod(0o777)
+    for words in (["list"], ["forget", "all"], ["show", "4"]):
+        assert "not a directory of this user alone" in topiary(*words).stderr
+    assert "not a directory of this user alone" in learned(1)
+    assert (tmp_path / "other").exists()
+
+
+def test_oldest_files_go(learned, tmp_path):
+    learned(1)
+    (first,) = (tmp_path / "kept").iterdir()
+    for n in range(140):
+        file = tmp_path / "kept" / f"4-t{n}-{learned.key}.mat"
+        file.write_bytes(first.read_bytes())
+        os.utime(file, (1000 + n, 1000 + n))
+    learned(1, "--tag=new")
+    names = {file.name.split("-")[1] for file in (tmp_path / "kept").iterdir()}
+    assert len(names) == 128 and "new" in names and "t139" in names and "t0" not in names
