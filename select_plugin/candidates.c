@@ -645,16 +645,20 @@ uint32_t candidates_holds_on(struct candidate_set *s, int node, uint32_t most, u
 
 int candidates_unknown(const struct candidate_set *s)
 {
+	bitstr_t *named = s->job->details->req_node_bitmap;
 	struct score_need need;
+	int other = -1;
 
 	for (int i = glue_next(s->nodes, 0); i >= 0; i = glue_next(s->nodes, i + 1)) {
 		if (!node_record_table_ptr[i] || node_shape(i))
 			continue;
 		job_request_need(s->req, s->req->share[0].tasks, i, &need);
-		if (need.cores <= glue_cores(i))
+		if (need.cores <= glue_cores(i) && (!named || bit_test(named, i)))
 			return i;
+		if (need.cores <= glue_cores(i) && other < 0)
+			other = i;
 	}
-	return -1;
+	return named && (uint32_t) bit_set_count(named) >= s->req->max_nodes ? -1 : other;
 }
 
 int candidates_capped(const struct candidate_set *s)

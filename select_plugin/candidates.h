@@ -148,7 +148,10 @@ uint32_t candidates_capacity(const struct candidate_set *s);
 uint32_t candidates_holds_on(struct candidate_set *s, int node, uint32_t most, uint64_t *holds,
 			     struct candidate_node *one);
 
-/* The first large enough node that has no usable shape in the snapshot, and so no candidate; -1: none. */
+/*
+ * The first large enough node that has no usable shape in the snapshot, and so no candidate, of those that the job
+ * names before others; -1: none that it may have.
+ */
 int candidates_unknown(const struct candidate_set *s);
 
 /* The first node with free cores for tasks that MaxCPUsPerNode and the partition's jobs there exclude; -1: none. */

@@ -387,7 +387,8 @@ void comment_reason(job_record_t *job, const struct job_request *req, const stru
 {
 	struct verdict v = verdict_begin(job, req, s, outcome), old;
 
-	snprintf(v.reason, sizeof(v.reason), "%s", reason);
+	snprintf(v.reason, sizeof(v.reason), "%.*s%s", (int) (sizeof(v.reason) - sizeof("...")), reason,
+		 strlen(reason) > sizeof(v.reason) - sizeof("...") ? "..." : "");
 	if (verdict_get(job, &old) || old.outcome != outcome || strcmp(old.reason, v.reason))
 		comment_set(job, &v);
 }

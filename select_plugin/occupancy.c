@@ -453,12 +453,12 @@ static bool shape_agrees(const struct shape *shape, const node_record_t *node)
 {
 	unsigned count[LEVEL_COUNT] = {0};
 
-	if (shape->cores != node->tot_cores ||
-	    (node->tpc > 1 && shape->pus != (unsigned) node->tot_cores * node->threads))
-		return false;
-	/* An uneven machine is one socket in slurm.conf; a line of CPUs= alone makes each core one. */
-	if (node->tot_sockets == 1 || node->tot_sockets == node->tot_cores)
-		return true;
+	/*
+	 * Cores are what is chosen: slurm.conf may have fewer threads of each, and a PU may be offline. An uneven
+	 * machine is one socket in slurm.conf; a line of CPUs= alone makes each core one.
+	 */
+	if (shape->cores != node->tot_cores || node->tot_sockets == 1 || node->tot_sockets == node->tot_cores)
+		return shape->cores == node->tot_cores;
 	for (size_t i = 0; i < shape->ndomains; i++)
 		count[shape->domains[i].level]++;
 	for (size_t i = 0; i < sizeof(socket_levels) / sizeof(socket_levels[0]); i++)

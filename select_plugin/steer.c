@@ -524,9 +524,6 @@ static void add_obstacles(const struct candidate_set *s, struct buf *out)
 		buf_puts(out, "; Slurm offers no node now");
 	if (node >= 0) {
 		buf_puts(out, "; ");
-		if (s->unknown > 1)
-			buf_printf(out, "%u of %u nodes are not in the snapshot, or different there: ", s->unknown,
-				   s->candidates);
 		node_difference_text(node_record_table_ptr[node], node_shape_of_snapshot(node), out);
 	} else if ((node = candidates_capped(s)) >= 0)
 		buf_printf(out, "; jobs of partition %s have %u CPU%s of node %s, with MaxCPUsPerNode=%u", part->name,

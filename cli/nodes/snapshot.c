@@ -181,7 +181,7 @@ static _Noreturn void watch_snapshot(const struct settings *s, const char *url, 
 			continue;
 		}
 		if (w.wait)
-			log_info("snapshot: the registry at %s answers again", url);
+			log_info("snapshot: %s is kept up to date again", path);
 		w.wait = 0;
 		sleep(interval);
 	}

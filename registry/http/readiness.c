@@ -142,9 +142,9 @@ static void *readiness_thread(void *user)
 
 			pthread_mutex_lock(&r->background.lock);
 			if (rc && !*found)
-				log_error("not ready: %s: %s", checks[i].name, e.text);
+				log_error("/readyz: %s failed: %s", checks[i].name, e.text);
 			else if (!rc && *found)
-				log_info("ready again: %s", checks[i].name);
+				log_info("/readyz: %s is well again", checks[i].name);
 			snprintf(found, sizeof(r->found[i].error), "%s", rc ? e.text : "");
 			r->found[i].at = clock_now();
 			pthread_mutex_unlock(&r->background.lock);

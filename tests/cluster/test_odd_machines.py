@@ -28,16 +28,14 @@ def with_cpuless(xml):
 
 
 MACHINES = {
-    "cn1": "intel-2x8",
-    "cn3": "intel-2x8",
-    "cn6": "intel-2x8",
-    "cn7": "intel-2x8",
+    **dict.fromkeys(["cn0", "cn1", "cn3", "cn6", "cn7"], "intel-2x8"), "cn8": "power-2x4",
     "cn4": re.sub(r'(<object type="NUMANode" os_index="1".*?) local_memory="\d+"', r"\1",
                   drawn("Package:2 [NUMANode(memory=8GiB)] Core:4 PU:1")),
     "cn5": drawn("[NUMANode(memory=4GiB)] [NUMANode(memory=4GiB)] Package:1 Core:4 PU:1"),
     "cn2": with_cpuless(drawn("[NUMANode(memory=8GiB)] Package:1 Core:4 PU:1")),
 }
-WORDS = {"cn1": "ThreadsPerCore=1", "cn6": "CoresPerSocket=6", "cn7": "CoresPerSocket=16 ThreadsPerCore=1"}
+WORDS = {**dict.fromkeys(["cn0", "cn7"], "CoresPerSocket=16 ThreadsPerCore=1"), "cn1": "ThreadsPerCore=1",
+         "cn6": "CoresPerSocket=6", "cn8": "ThreadsPerCore=2"}
 
 
 @pytest.fixture(scope="module")
@@ -111,12 +109,12 @@ def test_memory_of_numa_nodes_without_and_of_several(cluster, options, wanted):
     assert [task["memory"] for task in tasks] == wanted and not said
 
 
-@pytest.mark.parametrize("tasks, cores", [(16, range(8)), (8, range(8, 12))])
-def test_required_placement_where_slurm_has_fewer_cores(cluster, tasks, cores):
-    """Slurm's twelve cores are the first ones of the machine: eight of its first package and four of the second."""
-    told, said = report(cluster, "-w", "cn6", f"-n{tasks}", "--topo-place=compact", "--topo-fit=require",
-                        "--topo-level=package")
-    assert {cpu % 16 for task in told for cpu in expand(task["cpus_os"])} == set(cores) and not said
+@pytest.mark.parametrize("words, pus", [("-w cn6 -n16", range(16)), ("-w cn6 -n8", range(16, 24)),
+                                        ("-w cn8 -n4 -c2", range(16))])
+def test_required_placement_where_slurm_has_fewer_cores_or_threads(cluster, words, pus):
+    """Twelve cores are the first ones of the machine: eight of its first package and four of the second."""
+    told, said = report(cluster, *words.split(), "--topo-place=compact", "--topo-fit=require", "--topo-level=package")
+    assert {cpu for task in told for cpu in expand(task["cpus_logical"])} == set(pus) and not said
 
 
 @pytest.mark.parametrize("tasks, kept", [(6, True), (7, True), (5, False)])
@@ -134,6 +132,8 @@ def test_required_placement_where_slurm_has_threads_as_cores_is_refused(cluster)
     done = cluster.batch("true", "-w", "cn7", "-n2", "--topo-fit=require", check=False)
     assert done.returncode and ("node cn7 has 2 sockets, 32 cores and 32 CPUs in slurm.conf, but 16 cores and 32 CPUs "
                                 "in the snapshot" in done.stderr), done.stderr
+    number, _, _ = cluster.job("true", "-w", "cn7", "-n2")
+    assert "; node cn7 has 2 sockets, 32 cores" in cluster.topiary("why", number, user="nobody").stdout
 
 
 @pytest.fixture

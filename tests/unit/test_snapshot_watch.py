@@ -111,9 +111,9 @@ def test_keeps_the_file_in_trouble(registry, watch, answer, says):
     assert holds(watch, GOOD)
     registry.answer = (200, BETTER)
     wait_for(lambda: holds(watch, BETTER))
-    wait_for(lambda: "answers again" in watch.log.read_text())
+    wait_for(lambda: "is kept up to date again" in watch.log.read_text())
     log = watch.log.read_text()
-    assert log.count(says) == 1 and log.count("answers again") == 1
+    assert log.count(says) == 1 and log.count("is kept up to date again") == 1
     assert sorted(entry.name for entry in watch.path.parent.iterdir()) == ["log", "snapshot"]
 
 
