@@ -357,10 +357,13 @@ static const struct candidate_tasks *tasks_need(struct candidate_set *s, uint32_
 {
 	struct candidate_tasks *n = &s->need;
 	uint16_t threads = node_record_table_ptr[node]->tpc;
+	uint32_t nodes = s->req->share[0].nodes + s->req->share[1].nodes;
 
-	if (n->tasks == tasks && n->threads == threads && n->tasks_per_core == s->req->tasks_per_core)
+	if (n->tasks == tasks && n->nodes == nodes && n->threads == threads &&
+	    n->tasks_per_core == s->req->tasks_per_core)
 		return n;
-	*n = (struct candidate_tasks){ .tasks = tasks, .threads = threads, .tasks_per_core = s->req->tasks_per_core,
+	*n = (struct candidate_tasks){ .tasks = tasks, .nodes = nodes, .threads = threads,
+				  .tasks_per_core = s->req->tasks_per_core,
 				  .shares_cores = job_request_shares_cores(s->req, tasks, node) };
 	job_request_need(s->req, tasks, node, &n->need);
 	return n;
@@ -527,6 +530,23 @@ static void find_largest_near(struct candidate_set *s, const struct shape *shape
 }
 
 /*
+ * Leaves of the free cores those whose own NUMA node has room for all memory of the job on the node: whichever of these
+ * it gets have it near.
+ */
+static void keep_near_memory(struct candidate_set *s, const struct shape *shape, int node)
+{
+	const struct job_request *req = s->req;
+	uint64_t wanted = req->memory_per_cpu ? req->memory * glue_cores(node) * node_record_table_ptr[node]->tpc :
+			  memory_on(s, node, job_request_capacity(req, glue_cores(node), node));
+	struct score_need one = { .cores = 1 };
+
+	need_limit(s, node, wanted, shape, &one);
+	for (const struct score_limit *l = one.limits; l && l < one.limits + one.nlimits; l++)
+		for (unsigned c = l->first; !l->most && c < l->first + l->cores; c++)
+			core_set_remove(s->free_cores, c);
+}
+
+/*
  * Finds the largest number of cores in one domain, near the devices if required. With devices, the cores are chosen
  * again among all sets near them once the number is known.
  */
@@ -537,7 +557,11 @@ static void find_largest(struct candidate_set *s, const struct shape *shape, str
 	job_request_need(s->req, 1, candidate->node, &need);
 	need.task_cores = 1;
 	need.task = (struct score_task){0};
+	if (s->req->request.fit != FIT_REQUIRE)
+		need.level = LEVEL_NODE;
 	read_free(s, candidate->node);
+	if (s->req->request.memory == FIT_REQUIRE)
+		keep_near_memory(s, shape, candidate->node);
 	if (!s->local_only)
 		keep_for_own(s, candidate->node, NULL, 0, s->free_cores);
 	if (s->local_only)
@@ -613,7 +637,8 @@ uint32_t candidates_range_on(struct candidate_set *s, int node, uint32_t *least)
 	if (!path && s->req->request.fit == FIT_REQUIRE)
 		most = candidates_domain_on(s, node, &candidate) ? MIN(most, candidate.tasks) : 0;
 	if (most && candidates_find_on(s, most, node, &candidate)) {
-		*least = path ? job_request_fewest(s->req, path, node) : 1;
+		/* With CPUs for each device, fewer tasks on fewer nodes need as many cores. */
+		*least = path && !s->req->device_cpus ? job_request_fewest(s->req, path, node) : 1;
 		return most;
 	}
 	/* No candidate for that many: binary search, because a node that fits some tasks also fits fewer. */

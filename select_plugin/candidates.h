@@ -59,7 +59,7 @@ static inline bool budget_draw(struct budget *b, unsigned nodes)
 
 /* Of the tasks of a node with so many threads per core; 0 tasks: of none. */
 struct candidate_tasks {
-	uint32_t tasks;
+	uint32_t tasks, nodes;
 	uint16_t threads, tasks_per_core;
 	bool shares_cores;
 	struct score_need need;

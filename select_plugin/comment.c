@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "comment.h"
 
+#include "device.h"
 #include "occupancy.h"
 #include "score/score_tree.h"
 
@@ -111,7 +112,7 @@ static struct verdict verdict_begin(const job_record_t *job, const struct job_re
 
 	if (node >= 0)
 		job_request_need(req, 1, node, &need);
-	v.task_cores = need.task_cores;
+	v.task_cores = device_cpus(job) ? 0 : need.task_cores;
 	/* If the search was cut short, it is not known how many have room. */
 	if (s && !s->budget.refused && !candidates_cache.refused) {
 		v.candidates = s->candidates;
@@ -321,8 +322,9 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 	if (!first)
 		return;
 	job_request_need(req, first->tasks, first->node, &need);
-	v.tasks = first->tasks;
-	v.task_cores = need.task_cores;
+	/* Of the cores that Slurm gave, it is known how many tasks they hold. */
+	v.tasks = p->given ? MIN(first->tasks, req->tasks - MIN(req->tasks, v.nodes) + 1) : first->tasks;
+	v.task_cores = v.task_cores ? need.task_cores : 0;
 	/* With --overcommit Slurm decides how many are where, on whatever cores. */
 	if ((uint64_t) first->tasks * v.nodes < req->tasks)
 		v.tasks = v.task_cores = 0;

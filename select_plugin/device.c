@@ -94,6 +94,10 @@ void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct
 		single = req->max_nodes == 1 || (req->first == 1 && req->last == 1);
 		out->per_node = g->gres_per_node ? g->gres_per_node : single && g->gres_per_job ? g->gres_per_job : 1;
 		req->min_cpus = MAX(req->min_cpus, cpus * MAX(out->per_node, out->per_task));
+		if (g->gres_per_job && !g->gres_per_node && !g->gres_per_task) {
+			req->devices = g->gres_per_job;
+			req->device_cpus = cpus;
+		}
 	}
 	list_iterator_destroy(it);
 }
@@ -254,6 +258,22 @@ void device_groups_read(const char *name, uint32_t type, unsigned want, int node
 bool device_wants_gpus(const job_record_t *job)
 {
 	return job->gres_list_req && list_find_first(job->gres_list_req, device_has_name, "gpu");
+}
+
+static int counts_cpus(void *gres, void *unused)
+{
+	const gres_job_state_t *g = ((gres_state_t *) gres)->gres_data;
+
+	(void) unused;
+	return !g->gres_per_task && (g->cpus_per_gres || g->def_cpus_per_gres);
+}
+
+unsigned device_cpus(const job_record_t *job)
+{
+	const gres_state_t *s = job->gres_list_req ? list_find_first(job->gres_list_req, counts_cpus, NULL) : NULL;
+	const gres_job_state_t *g = s ? s->gres_data : NULL;
+
+	return !g ? 0 : g->cpus_per_gres ? g->cpus_per_gres : g->def_cpus_per_gres;
 }
 
 bool device_near(int node, const char *name, unsigned device, uint64_t *cores)

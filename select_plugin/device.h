@@ -38,6 +38,9 @@ bool device_fits(const struct device_need *need, uint32_t tasks, int node, bool 
 /* Whether the job asks for GPUs, in whatever way. */
 bool device_wants_gpus(const job_record_t *job);
 
+/* CPUs for each device (--cpus-per-gpu, DefCpuPerGPU) of a job whose tasks' CPUs do not follow from that; else 0. */
+unsigned device_cpus(const job_record_t *job);
+
 /*
  * The free devices of a kind and type on a node, grouped by the cores near them, which are written to cores[]: space
  * for DEVICE_SHARES_MAX + 1 sets. No group where this is unknown. type 0: of any; if a job wants some (want > 0), of

@@ -265,15 +265,25 @@ const char *job_request_read(const job_record_t *job, const struct request *site
 	return why ? why : job_request_left_there(job->part_ptr);
 }
 
-/* The fewest GPUs of a type in --gpus: "gres:gpu:a:2,gres:gpu:3", since 24.11 with "gres/gpu:". */
+/*
+ * The fewest of a type in --gpus, --gpus-per-node or --cpus-per-gpu: "gres:gpu:a:2,gres:gpu:3k", since 24.11 with
+ * "gres/gpu:"; 1 without a number.
+ */
 static uint32_t fewest_gpus(const char *tres)
 {
 	uint32_t fewest = UINT32_MAX;
 
 	for (const char *at = tres; at && *at; at += strcspn(at, ",;"), at += *at != '\0') {
 		const char *number = memrchr(at, ':', strcspn(at, ",;"));
-		uint32_t gpus = !number || !isdigit((unsigned char) number[1]) ? 1 : strtoul(number + 1, NULL, 10);
+		uint64_t gpus = 1, each = NO_VAL64;
+		char text[32], *end = text;
 
+		number = number ? number + 1 : "";
+		snprintf(text, sizeof(text), "%.*s", (int) strcspn(number, ",;"), number);
+		if (isdigit((unsigned char) *text))
+			gpus = strtoull(text, &end, 10);
+		each = end > text ? suffix_mult(end) : each;	/* of "2g.10gb", which is a type, NO_VAL64 */
+		gpus = each == NO_VAL64 ? 1 : gpus > UINT32_MAX / each ? UINT32_MAX : gpus * each;
 		fewest = gpus && gpus < fewest ? gpus : fewest;
 	}
 	return fewest;
@@ -291,6 +301,7 @@ int job_request_read_submitted(const job_desc_msg_t *job, const struct request *
 {
 	struct job_request a = { .request = *site, .min_nodes = glue_known(job->min_nodes, 1) };
 	struct slurm_options slurm = options_of_submitted(job);
+	uint32_t of_device, on_node;
 
 	if (read_request(job->comment, job->spank_job_env, job->spank_job_env_size, &a, e))
 		return -1;
@@ -306,6 +317,16 @@ int job_request_read_submitted(const job_desc_msg_t *job, const struct request *
 	a.tasks_per_core = glue_given16(job->ntasks_per_core) ? job->ntasks_per_core : 0;
 	a.threads_per_core = glue_given16(job->threads_per_core) ? job->threads_per_core : 0;
 	a.min_cpus = glue_known(job->pn_min_cpus == NO_VAL16 ? NO_VAL : job->pn_min_cpus, 1);
+	/* As _copy_job_desc_to_job_record() of job_mgr.c: Slurm then has cores for so many on each node. */
+	if (!a.overcommit && glue_known(job->num_tasks, 1) > 1)
+		a.min_cpus = MAX(a.min_cpus, divide_up((uint64_t) a.node_tasks * a.cpus_per_task, 1));
+	of_device = job->cpus_per_tres ? fewest_gpus(job->cpus_per_tres) : 0;
+	if (of_device && job->tres_per_job) {
+		a.devices = a.gpu_nodes;
+		a.device_cpus = of_device;
+	}
+	on_node = job->tres_per_node ? fewest_gpus(job->tres_per_node) : 1;
+	a.min_cpus = MAX(a.min_cpus, divide_up((uint64_t) of_device * on_node, 1));
 	a.whole_nodes = job->shared == JOB_SHARED_NONE;
 	a.memory_per_cpu = job->pn_min_memory != NO_VAL64 && job->pn_min_memory & MEM_PER_CPU;
 	a.memory = job->pn_min_memory != NO_VAL64 ? job->pn_min_memory & ~MEM_PER_CPU : 0;
@@ -350,12 +371,20 @@ bool job_request_shares_cores(const struct job_request *a, uint32_t tasks, int n
 	return tasks > 1 && cpus_per_core(a, node) > a->cpus_per_task;
 }
 
+/* On each node; of --gpus on an equal share of so many nodes, 0: unknown. */
+static unsigned least_cpus(const struct job_request *a, uint32_t nodes)
+{
+	uint32_t devices = nodes ? divide_up(a->devices, nodes) : 0;
+
+	return MAX(a->min_cpus, divide_up((uint64_t) devices * a->device_cpus, 1));
+}
+
 void job_request_need(const struct job_request *a, uint32_t tasks, int node, struct score_need *out)
 {
 	unsigned per = cpus_per_core(a, node), each = a->cpus_per_task > per ? divide_up(a->cpus_per_task, per) : 1;
 	unsigned cpus = task_cpus(a, per), cores = divide_up((uint64_t) tasks * cpus, per);
 
-	cores = MAX(cores, divide_up(a->min_cpus, per));
+	cores = MAX(cores, divide_up(least_cpus(a, a->share[0].nodes + a->share[1].nodes), per));
 	*out = (struct score_need){ .cores = cores, .task_cores = each, .task = { cpus, per }, .fit = a->request.fit,
 				    .level = a->request.level,
 				    .path = &a->request.path };
@@ -365,7 +394,7 @@ uint32_t job_request_capacity(const struct job_request *a, unsigned free_cores, 
 {
 	unsigned per = cpus_per_core(a, node);
 
-	if (free_cores * per < a->min_cpus)
+	if (free_cores * per < least_cpus(a, a->min_nodes == a->max_nodes ? a->min_nodes : 0))
 		return 0;
 	return free_cores * per / task_cpus(a, per);
 }

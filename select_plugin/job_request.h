@@ -23,6 +23,7 @@ struct job_request {
 	bool gpus;			/* at submission: it asks for GPUs */
 	uint32_t gpu_nodes;		/* at submission: the most nodes that its steps can use with --gpus */
 	uint32_t min_cpus;		/* on each node */
+	uint32_t devices, device_cpus;	/* of --gpus: on all nodes, and the CPUs for each (--cpus-per-gpu), or 0 */
 	uint64_t memory;		/* MB on each node, or for each CPU */
 	bool memory_per_cpu, counts_memory;	/* counts_memory: Slurm allocates it */
 	struct chooser_share share[2];		/* task distribution, larger shares first: shares_divide */

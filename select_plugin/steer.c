@@ -228,11 +228,24 @@ static bool offer_shares(struct attempt *a, struct candidate_set *s, const struc
 	return good;
 }
 
+/* Whether the cores of a path hold no more than so many tasks on each of these nodes. */
+static bool path_is_full(const struct candidate_set *s, const struct candidate_node *list, unsigned count,
+			 uint32_t tasks)
+{
+	unsigned cores = request_path_cores(&s->req->request.path);
+
+	while (count && job_request_capacity(s->req, cores, list[count - 1].node) == tasks)
+		count--;
+	return !count;
+}
+
 /*
  * From 25.05 on, Slurm gives a node at most as many tasks of a job with devices as it has devices near free cores,
  * which are few in one domain, unless the job states the tasks per node (_foreach_gres_filter_sock_core() of
- * topology/common). So even shares are tried as if it had. Those of a path are never left to Slurm, which fills one
- * node's threads after another: tasks that are left need fewer cores of the last.
+ * topology/common). So even shares are tried as if it had. Those of a path are not left to Slurm, which fills one
+ * node's threads after another: tasks that are left need fewer cores of the last. Unless the path has no room for more:
+ * stated tasks of devices that leave a thread of their last core, Slurm takes on no node, since it rounds a node's CPUs
+ * down to whole tasks before it takes whole cores off (gres_select_filter_sock_core()).
  */
 static bool offer(struct attempt *a, struct candidate_set *s, const struct candidate_node *list, unsigned count,
 		  unsigned nodes)
@@ -241,7 +254,8 @@ static bool offer(struct attempt *a, struct candidate_set *s, const struct candi
 		    !s->job->details->ntasks_per_node && s->req->tasks % nodes == 0;
 
 	return (even && offer_shares(a, s, list, count, nodes, s->req->tasks / nodes)) ||
-	       (!(even && path) && offer_shares(a, s, list, count, nodes, 0));
+	       (!(even && path && !path_is_full(s, list, count, s->req->tasks / nodes)) &&
+		offer_shares(a, s, list, count, nodes, 0));
 }
 
 /* For --contiguous: the most of these nodes in a row; otherwise all of them. */
@@ -344,14 +358,15 @@ static bool all_nodes(struct attempt *a, struct candidate_set *s)
 	       offer_within_budget(a, s, s->list, s->count, nodes);
 }
 
-/* Whether the largest domain of each node is a choice: not for a path, nor if their memory must be near. */
+/* Whether the largest domain of each node is a choice: not for a path, nor where each task is to have its own. */
 static bool domains_satisfy(const struct attempt *a, const struct candidate_set *s)
 {
 	const struct job_request *req = s->req;
 
 	(void) a;
-	return req->request.fit == FIT_REQUIRE && req->request.memory != FIT_REQUIRE && !req->request.path.steps &&
-	       !req->whole_nodes;
+	return (req->request.fit == FIT_REQUIRE ||
+		(req->request.fit == FIT_PREFER && req->request.memory == FIT_REQUIRE)) &&
+	       !req->request.path.steps && !req->whole_nodes;
 }
 
 /*
@@ -490,6 +505,7 @@ static void add_requirement(const struct candidate_set *s, struct buf *out)
 	bool required = req->request.fit == FIT_REQUIRE, each = req->min_nodes != req->max_nodes;
 	struct chooser_share share[2];
 	struct score_need need = {0};
+	unsigned of_devices = device_cpus(s->job), cpus = of_devices ? of_devices : req->cpus_per_task;
 	int first = glue_next(s->nodes, 0);
 	char path[128];
 
@@ -498,8 +514,8 @@ static void add_requirement(const struct candidate_set *s, struct buf *out)
 		job_request_need(req, share[0].tasks, first, &need);
 	each |= !need.cores;
 	if (each)
-		buf_printf(out, "%u task%s of %u CPU%s", req->tasks, PLURAL(req->tasks), req->cpus_per_task,
-			   PLURAL(req->cpus_per_task));
+		buf_printf(out, of_devices ? "%u task%s with %u CPU%s for each GPU" : "%u task%s of %u CPU%s",
+			   req->tasks, PLURAL(req->tasks), cpus, PLURAL(cpus));
 	else
 		buf_printf(out, "%u node%s with %s%u core%s", req->min_nodes, PLURAL(req->min_nodes),
 			   share[1].nodes ? "up to " : "", need.cores, PLURAL(need.cores));
@@ -553,6 +569,7 @@ static int leave_to_slurm(const struct call *c, const struct job_request *req, c
 static int wait_for(struct attempt *a, struct candidate_set *s)
 {
 	const struct call *c = a->call;
+	bool refused = a->refused;
 	struct buf reason = {0};
 
 	a->later = true;
@@ -563,6 +580,8 @@ static int wait_for(struct attempt *a, struct candidate_set *s)
 	add_requirement(s, &reason);
 	if (s->req->unweighed)
 		buf_printf(&reason, "; within that Slurm decides: %s", s->req->unweighed);
+	if (refused)
+		buf_puts(&reason, "; Slurm did not start it on the cores chosen for it");
 	add_obstacles(s, &reason);
 	comment_reason(c->job, s->req, s, VERDICT_WAITS, reason.failed ? "slurmctld is out of memory" : reason.data);
 	debug_job(c->job, reason.failed ? "out of memory" : reason.data);

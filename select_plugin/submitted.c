@@ -237,7 +237,8 @@ static bool may_hold(const struct job_request *req, const struct finding *f)
 
 	if (f->named >= 0 || !job_request_may_hold(req, &f->holding))
 		return false;
-	if (!req->request.path.steps || req->overcommit || f->ranges > RANGES_MAX)
+	/* Of CPUs for each device it depends on the number of nodes what one needs. */
+	if (!req->request.path.steps || req->overcommit || req->device_cpus || f->ranges > RANGES_MAX)
 		return true;
 	for (uint32_t nodes = req->min_nodes; nodes <= to; nodes++)
 		if (path_divides(f, req->tasks, nodes))
@@ -288,8 +289,9 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 		return refuse_path(req, f, path, each, need.cores, e);
 	if (f->named >= 0)
 		return err_set(e, "node %s cannot meet the requirement: %s %u core%s in one %s, but its largest has %u",
-			       node_record_table_ptr[f->named]->name, each == 1 ? "a task needs" : "as many tasks as"
-			       " Slurm wants there (--ntasks-per-node, --ntasks-per-socket) need", need.cores,
+			       node_record_table_ptr[f->named]->name, each > 1 ? "as many tasks as"
+			       " Slurm wants there (--ntasks-per-node, --ntasks-per-socket) need" :
+			       need.cores > need.task_cores ? "the job needs" : "a task needs", need.cores,
 			       PLURAL(need.cores), domain, f->named_cores);
 	if (req->max_nodes > f->holding.nodes && f->holding.nodes >= req->min_nodes)
 		return err_set(e, "--topo-fit=require --topo-level=%s: with the tasks of each node in one %s there is"

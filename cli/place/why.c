@@ -333,7 +333,7 @@ static const struct {
 } reasons[] = {
 	{ WAIT_NO_REASON, "Slurm has not considered it yet" },
 	{ WAIT_PRIORITY, "jobs with a higher priority are first" },
-	{ WAIT_RESOURCES, "what it needs is in use" },
+	{ WAIT_RESOURCES, "what it needs is not available now" },
 	{ WAIT_DEPENDENCY, "a job that it depends on has not ended as it must" },
 	{ WAIT_HELD, "an administrator holds it" },
 	{ WAIT_HELD_USER, "its user holds it: scontrol release" },

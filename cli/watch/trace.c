@@ -345,7 +345,7 @@ static double number_of(const char *text)
 	char *end;
 	double x = strtod(text, &end);
 
-	return end == text || *end || isnan(x) ? -1 : x;
+	return end == text || *end || text[strspn(text, "0123456789.")] ? -1 : x;
 }
 
 static void set_at(void *args, const char *text, struct argp_state *state)

@@ -2,6 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/cmd_line.h"
 
+#include "base/number.h"
+
 #define OPTIONS_MAX 24
 #define KEY_FIRST 0x100		/* of options without a letter: above all letters */
 #define GROUP_COMMON 90		/* after the command's own in --help */
@@ -15,12 +17,10 @@ struct parser {
 
 uint64_t cmd_arg_number(struct argp_state *state, const char *what, const char *text, uint64_t min, uint64_t max)
 {
-	unsigned long long n;
-	char *end;
+	const char *at = text;
+	uint64_t n = 0;
 
-	errno = 0;
-	n = strtoull(text, &end, 10);
-	if (errno || end == text || *end || *text == '-' || n < min || n > max)
+	if (number_read_long(&at, max, &n) || *at || n < min)
 		argp_error(state, "%s=%s: expected a number from %" PRIu64 " to %" PRIu64, what, text, min, max);
 	return n;
 }

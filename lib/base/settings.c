@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/number.h"
 
 /* One key of a Key=Value file, as Slurm's own files are written, in any case. */
 struct item {
@@ -171,8 +172,8 @@ static int refuse(const struct item *item, const char *value, struct err *e)
 static int key_set(const struct item *item, struct settings *s, const char *value, struct err *e)
 {
 	void *field = (char *) s + item->offset;
-	unsigned long n;
-	char *end;
+	const char *at = value;
+	unsigned n;
 
 	if (item->type != ITEM_NUMBER) {
 		char *copy;
@@ -185,9 +186,7 @@ static int key_set(const struct item *item, struct settings *s, const char *valu
 		*(char **) field = copy;
 		return 0;
 	}
-	errno = 0;
-	n = strtoul(value, &end, 10);
-	if (errno || end == value || *end || *value == '-' || n < item->min || n > item->max)
+	if (number_read(&at, item->max, &n) || *at || n < item->min)
 		return refuse(item, value, e);
 	*(unsigned *) field = n;
 	return 0;
@@ -407,25 +406,14 @@ void settings_free(struct settings *s)
 	}
 }
 
-/* The largest uid is no user's: setresuid(2) takes it for "unchanged", munge for "anybody". */
-static int uid_parse(const char *digits, uid_t *uid, struct err *e)
-{
-	unsigned long n;
-
-	errno = 0;
-	n = strtoul(digits, NULL, 10);
-	if (errno || n >= (uid_t) -1)
-		return err_set(e, "RegistryUser=%s: not a uid", digits);
-	*uid = n;
-	return 0;
-}
-
 int settings_uid(const char *name, uid_t *uid, struct err *e)
 {
 	const struct passwd *pw;
+	const char *at = name;
 
 	if (*name && !name[strspn(name, "0123456789")])
-		return uid_parse(name, uid, e);
+		/* The largest uid is no user's: setresuid(2) takes it for "unchanged", munge for "anybody". */
+		return number_read(&at, (uid_t) -1 - 1, uid) ? err_set(e, "RegistryUser=%s: not a uid", name) : 0;
 	if (!(pw = getpwnam(name)))
 		return err_set(e, "RegistryUser=%s: no such user on this host; create it with the uid it has on the "
 			       "registry's host, or set RegistryUser to that uid", name);

@@ -306,6 +306,7 @@ static bool by_numbers(struct chooser *c, struct choice *out)
 
 	if (good || first == last)
 		return good;
+	c->share[0] = c->share[1] = (struct chooser_share){0};	/* what a node takes of any number of nodes */
 	r.most = c->capacity(c->user);
 	r.nodes = calloc(r.most + 2, sizeof(*r.nodes));
 	for (unsigned i = 0; r.nodes && i < c->nodes; i++) {

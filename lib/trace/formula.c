@@ -148,7 +148,8 @@ static int parse_operand(struct formula_text *t)
 		char *end;
 		double number = strtod(t->at, &end);
 
-		if (end == t->at || !isfinite(number) || isalnum((unsigned char) *end))
+		if (end == t->at || t->at + strspn(t->at, "0123456789.eE+-") < end || !isfinite(number) ||
+		    isalnum((unsigned char) *end))
 			return bad(t, "a number");
 		t->at = end;
 		return step(t, (struct formula_step){ .op = FORMULA_NUMBER, .number = number });

@@ -47,6 +47,28 @@ def whole(request, folders):
         yield made
 
 
+@ONE_MAKER
+@pytest.mark.parametrize("options, wanted", [
+    # Of the cores that Slurm counts for stated tasks, it takes off one that a task of nine threads needs.
+    ("-w cn3,cn4 -N2 -n4 -c9 --gpus-per-task=1 --topo-request=/core=9", "4 tasks on 2 nodes, 2 on each"),
+    ("-w cn4 -n3 --gpus=3 --cpus-per-gpu=7 --topo-fit=require --topo-mem=require --mem=100", "3 tasks on "),
+    ("-w cn3,cn4 -N2 -n5 --ntasks-per-node=3 -c2 --topo-mem=require --mem=100",
+     "5 tasks of 1 core on 2 nodes, at most 3 on each"),
+], ids=str)
+def test_a_requirement_that_can_be_met_is_met(whole, options, wanted):
+    done = whole.command(["salloc", "-Q", "-I20", *options.split(), "sh", "-c", "topiary why -v $SLURM_JOB_ID"],
+                         user="nobody")
+    assert ", running: " in done.stdout and f"wanted   {wanted}" in done.stdout, done
+
+
+@ONE_MAKER
+def test_cpus_of_gpus_are_counted_at_submission(whole):
+    refused = whole.command(["salloc", "-w", "cn4", "-N1", "-n3", "--gres=gpu:3", "--cpus-per-gpu=7",
+                             "--topo-fit=require", "--topo-level=package", "true"], user="nobody", check=False)
+    assert "node cn4 cannot meet the requirement: the job needs 11 cores in one package, but its largest has 8\n" in (
+        refused.stderr), refused
+
+
 def tasks(cluster, node, gpus, *options, **env):
     """{rank: (its GPUs, the packages of its CPUs, its report)} of a step on all cores of a node, and what else was
     said."""

@@ -242,9 +242,10 @@ def test_what_a_waiting_job_waits_for(cluster, submit):
     assert re.fullmatch(rf"L3 cache {first // 8} of cn1 \(cores {first}-{first + 7}\) has 8 free cores at "
                         rf"(\S+T)?{clock:%H:%M:%S} at the latest", rows["first"]), rows
     assert re.findall(r"job (\d+) of (\w+) until", rows["held by"]) == [(job, JOB_USER) for job in held], rows
-    assert rows["queue"].startswith(("what it needs is in use", "jobs with a higher priority", "Slurm has not"))
+    assert rows["queue"].startswith(("what it needs is not available now", "jobs with a higher priority",
+                                     "Slurm has not"))
     later = submit("-w", "cn1", "-N1", "-n64", "--topo-fit=prefer")
-    words = {"Resources": "what it needs is in use", "Priority": "jobs with a higher priority are first"}
+    words = {"Resources": "what it needs is not available now", "Priority": "jobs with a higher priority are first"}
     assert wait_until(lambda: cluster.job_record(later).get("Reason") in words, 30)
     pending = json.loads(why(cluster, "--pending", "--json").stdout)["pending"]
     assert {job["job"] for job in pending} >= {number, later}

@@ -129,7 +129,8 @@ def test_bad_file_is_named_with_its_line(tmp_path, text, said):
 
 def test_bad_words_are_refused(tmp_path):
     for args, said in [([], "at least one FILE is required"), (["--generate", "ring:4", "x"], "exclude each other"),
-                       (["--generate", "ring:4", "--seed", "-1"], "--seed=-1: expected a number from 0"),
+                       *((["--generate", "ring:4", f"--seed={word}"], f"--seed={word}: expected a number from 0")
+                         for word in ("-1", "+1", " 1", "0x10", "1d5")),
                        (["--generate", "cube:4"], "unknown rule"),
                        (["--generate", "ring:4", "--format", "png"], "expected dense, mm or grf"),
                        ([tmp_path], "no .prof file in this directory"), ([tmp_path / "none"], "No such file"),

@@ -595,7 +595,7 @@ TEST(formulas)
 		{ "1 / (a / b)", NAN, NULL }, { "0 * c", NAN, NULL }, { "b / a", 0, NULL }, { "1e308 * 10", NAN, NULL },
 		{ "1e999", 0, "expected a number" }, { "", 0, "expected an event" }, { "1 +", 0, "expected an event" },
 		{ "(1", 0, "expected ')'" }, { "1 2", 0, "expected an operator" }, { "a b", 0, "expected an operator" },
-		{ "1x", 0, "expected a number" }, { ".", 0, "expected a number" },
+		{ "1x", 0, "expected a number" }, { "0x10", 0, "expected a number" }, { ".", 0, "expected a number" },
 		{ "a $ b", 0, "expected an operator" }, { "system(a)", 0, "expected an operator" },
 		{ "min * max", NAN, NULL }, { "max(a) - 4", 1, NULL }, { "max(a / b) / max (b) + min(a)", 18.25, NULL },
 		{ "max(1)", 0, "min, max and avg are of events" }, { "max(a", 0, "expected ')'" },

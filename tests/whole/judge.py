@@ -505,13 +505,16 @@ def why_wanted(case, record, request, told):
         yield Fault("number of nodes", told["wanted"], f"it has {len(record.cores)}")
     elif tasks != int(request.value("n")):
         yield Fault("number of tasks", told["wanted"], f"{request.value('n')} tasks")
-    elif found[5] and (int(found[5]) * nodes < tasks or (not found[4] and int(found[5]) * nodes != tasks)):
+    elif found[5] and not (tasks <= int(found[5]) * nodes and int(found[5]) <= tasks - nodes + 1
+                           and (found[4] or int(found[5]) * nodes == tasks)):
         yield Fault("tasks on each node", told["wanted"], f"{tasks} tasks in all")
     for node, own in record.cores.items():
         each = int(request.value("c") or 1)
         need = -(-each // threads_used(request, case.confs[node]))
-        if (found[2] and int(found[2]) != need and request.value("topo-fit") != "spread" and nodes == 1
-                and not request.value("cpus-per-gpu")):      # that is a -c
+        if request.value("cpus-per-gpu"):      # with --gpus-per-task that is a -c
+            if found[2] and not request.value("gpus-per-task"):
+                yield Fault("cores of a task", told["wanted"], "the job's cores follow from its GPUs")
+        elif found[2] and int(found[2]) != need and request.value("topo-fit") != "spread" and nodes == 1:
             yield Fault("cores of a task", told["wanted"], f"-c{each} are {need} cores of {node}")
         if found[6] and int(found[6]) != len(own) and nodes == 1:
             yield Fault("cores of the job", told["wanted"], f"{node}: {sorted(own)}")

@@ -79,18 +79,20 @@ class Site(Cluster):
     def watch(self):
         """{job: (state, reason)} of all jobs that have not ended, anew several times a second."""
         began, jobs = time.monotonic(), {}
-        told = self.command(["squeue", "-h", "-o", "%i|%T|%r"], check=False)
+        told = self.command(["squeue", "-h", "-o", "%i|%T|%P|%r"], check=False)
         for line in told.stdout.splitlines():
-            name, state, reason = line.split("|", 2)
-            jobs.setdefault(re.split(r"[_+]", name)[0], []).append((state, reason))
+            name, *what = line.split("|", 3)
+            jobs.setdefault(re.split(r"[_+]", name)[0], []).append(what)
         if not told.returncode:
             self.jobs, self.seen = jobs, began
 
     def pending(self, job, since):
-        """Whether all of a job waits, and Slurm has said for what."""
+        """Whether all of a job waits, and Slurm has said for what; not for the end of those that gave way to it."""
         states = self.jobs.get(job) if self.seen > since else None
         return bool(states) and all(state == "PENDING" and reason not in ("None", "Priority")
-                                    for state, reason in states)
+                                    for state, _, reason in states) and not any(
+            state == "COMPLETING" and partition[-2:] == states[0][1][-2:]
+            for ending in self.jobs.values() for state, partition, _ in ending)
 
 
 class Round:
