@@ -580,7 +580,7 @@ static int wait_for(struct attempt *a, struct candidate_set *s)
 	add_requirement(s, &reason);
 	if (s->req->unweighed)
 		buf_printf(&reason, "; within that Slurm decides: %s", s->req->unweighed);
-	if (refused)
+	if (refused && !s->req->unweighed)
 		buf_puts(&reason, "; Slurm did not start it on the cores chosen for it");
 	add_obstacles(s, &reason);
 	comment_reason(c->job, s->req, s, VERDICT_WAITS, reason.failed ? "slurmctld is out of memory" : reason.data);
