@@ -42,7 +42,7 @@ static actions on_post_opt = {
 	[S_CTX_REMOTE] = { step_identify, options_resolve, launchers_detect, rank_file_unset_env, step_open,
 		report_open, gpus_open, capture_open, monitor_open },
 };
-static actions on_local_user = { [S_CTX_LOCAL] = { srun_warn_launcher, step_end_note } };
+static actions on_local_user = { [S_CTX_LOCAL] = { srun_report_learned, srun_warn_launcher, step_end_note } };
 static actions on_task_privileged = { [S_CTX_REMOTE] = { step_mount_user_dir } };
 static actions on_task = { [S_CTX_REMOTE] = { rank_file_make, capture_begin, launchers_prepare, task_prepare } };
 static actions on_task_exit = { [S_CTX_REMOTE] = { capture_end, step_warn_unused_options, monitor_task_exit } };

@@ -76,7 +76,8 @@ static const struct {
 	{ "topo-level", "LEVEL", "domain of the job's cores: package, die, numa, l3, l2 or node", 1, REQUEST },
 	{ "topo-request", "PATH", "shape required on each node, for example /package=1/l3=2/core=4", 1, REQUEST },
 	{ "topo-mem", "FIT", "memory in the NUMA nodes of the job's cores: off, prefer or require", 1, REQUEST },
-	{ "topo-matrix", "FILE", "communication matrix, by which srun and mpirun map the job's ranks", 1,
+	{ "topo-matrix", "FILE", "communication matrix, by which srun and mpirun map the job's ranks; auto[:TAG]: "
+		"that of the program's former runs", 1,
 		PATH_OF(matrix) },
 	{ "topo-capture", "FILE", "record the job's communication matrix, for --topo-matrix", 1, PATH_OF(capture) },
 	{ "topo-tasks", "SWITCH", "each task's cores, GPUs, memory and NIC near each other: off or auto", 1, BIND },
@@ -308,9 +309,16 @@ int options_register(spank_t sp, options_path_fn *resolve)
 	return 0;
 }
 
+const char *options_learned_tag(const char *value)
+{
+	return strncmp(value, "auto", 4) || (value[4] && value[4] != ':') ? NULL : value[4] ? value + 5 : "";
+}
+
 int options_resolve(spank_t sp, int argc, char **argv)
 {
 	(void) sp, (void) argc, (void) argv;
+	if (!strcmp(options.matrix, "off"))
+		*options.matrix = '\0';
 	if (options.bind.tasks)
 		bind_request_auto(&options.bind, options_set_by_user);
 	return 0;
@@ -334,6 +342,7 @@ void options_apply_site(const struct settings *s)
 		if ((strcmp(defaults[i].key, "TopoMems") || strcmp(defaults[i].value, "off")) &&
 		    bind_request_set(&options.bind, defaults[i].key, defaults[i].value, &e))
 			slurm_error("topiary: topiary.conf: %s; ignored", e.text);
+	snprintf(options.matrix, sizeof(options.matrix), "%s", s->topo_matrix);
 	if (monitor_request_parse("TopoMonitor", s->topo_monitor, &options.monitor, &e))
 		slurm_error("topiary: topiary.conf: %s; ignored", e.text);
 }

@@ -20,7 +20,8 @@
  * (score/request.h) but not stored: only slurmctld acts on them, from the job record.
  */
 struct options {
-	char matrix[4096];	/* --topo-matrix: on the submit side absolute and readable; on the node as received */
+	char matrix[4096];	/* --topo-matrix: auto[:TAG], off ("" on the node), or on the submit side absolute and
+				   readable, on the node as received */
 	char capture[4000];	/* --topo-capture: the same, of a file to write; suffixes are added to it */
 	struct monitor_request monitor;	/* --topo-monitor */
 	struct bind_request bind;	/* --topo-place and the other options of bind/request.h */
@@ -48,6 +49,9 @@ options_path_fn options_copy_path;
 
 /* slurm_spank_init: register the options with Slurm. A name that Slurm refuses is logged. Always 0. */
 int options_register(spank_t sp, options_path_fn *resolve);
+
+/* The tag, "" for none, of a value of --topo-matrix that is auto[:TAG]; NULL for any other. */
+const char *options_learned_tag(const char *value);
 
 /*
  * On the submit side, when all options of a component of a heterogeneous job have been read: the job's control

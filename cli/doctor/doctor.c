@@ -196,7 +196,7 @@ static const struct reader {
 		     "TopoFit TopoLevel TopoMem TopoGpuCores TopoVerdicts WithoutSnapshot" },
 	[SPANK] = { "spank", "the SPANK plugin", "correct this line: steps have no topology meanwhile",
 		    "TopoMode TopoPartitions TopoQos TopoAccounts RunDir TopologyFile TopoTasks TopoPlace TopoMembind "
-		    "TopoMems TopoOmp TopoNic TopoHwloc TopoMonitor TopiaryCommand MapTimeout NicPlanes" },
+		    "TopoMems TopoOmp TopoNic TopoHwloc TopoMatrix TopoMonitor TopiaryCommand MapTimeout NicPlanes" },
 };
 
 /* The file of a reader, and how it was chosen: NULL where this host has no such reader. */

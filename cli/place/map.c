@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <jansson.h>
 #include <math.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "cmd.h"
@@ -10,6 +11,7 @@
 #include "map/engine/solve.h"
 #include "map/matrix/matrix.h"
 #include "map/places/places.h"
+#include "learned.h"
 #include "map/rankfile/rankfile.h"
 #include "place.h"
 #include "shape/hostlist.h"
@@ -194,7 +196,7 @@ static int explain_mapping(const struct mapping *m, const struct places *p, cons
 /* --- the command --- */
 
 struct args {
-	const char *matrix, *nodes, *arch, *distances, *snapshot, *per_node, *costs;
+	const char *matrix, *learned, *tag, *nodes, *arch, *distances, *snapshot, *per_node, *costs;
 	struct rankfile_output output;
 	unsigned job, ranks, seed, cpus, plane;
 	int effort, fill;
@@ -219,8 +221,10 @@ static void check_together(void *args, struct argp_state *state)
 	struct args *a = args;
 	struct err e;
 
-	if (!a->matrix)
-		argp_error(state, "--matrix is required");
+	if (!a->matrix == !a->learned)
+		argp_error(state, "--matrix is required, or --learned");
+	if (a->learned && (!a->output.file || !a->ranks || a->block || a->explain))
+		argp_error(state, "--learned requires -o FILE and --ranks, and excludes --block and --explain");
 	if (a->plane != ANY_PLANE && !a->arch)
 		argp_error(state, "--plane requires --arch");
 	if (a->job && a->nodes)
@@ -242,6 +246,9 @@ static void check_together(void *args, struct argp_state *state)
 
 static const struct cmd_option options[] = {
 	{ "matrix", 0, "FILE", CMD_TEXT(matrix), "The communication matrix; see topiary matrix" },
+	{ "learned", 0, "PROGRAM", CMD_TEXT(learned), "The matrix that --topo-matrix=auto has learned of this "
+	  "program; print a verdict as JSON, and write files only if a mapping gains" },
+	{ "tag", 0, "TAG", CMD_TEXT(tag), "The tag of the learned matrix" },
 	{ "job", 0, "ID", CMD_NUMBER(job, 1, UINT32_MAX),
 	  "Map onto the cores of this running job (default: $SLURM_JOB_ID)" },
 	{ "nodes", 0, "HOSTS[=CORES];...", CMD_TEXT(nodes),
@@ -446,6 +453,79 @@ static int map_job(const struct cmd *c, const struct args *a, struct place_job *
 	return rc;
 }
 
+/* A mapping must gain so much, in percent of the cost in block order, to be worth another order of ranks. */
+#define LEAST_GAIN 5
+
+/* PROGRAM as srun finds it. */
+static const char *find_program(const char *name, char path[static PATH_MAX])
+{
+	const char *at = strchr(name, '/') ? NULL : getenv("PATH");
+
+	for (size_t n; at && *at; at += n + (at[n] == ':')) {
+		n = strcspn(at, ":");
+		if (snprintf(path, PATH_MAX, "%.*s/%s", (int) n, at, name) < PATH_MAX && !access(path, X_OK))
+			return path;
+	}
+	return name;
+}
+
+/*
+ * For srun (spank_plugin/launch/srun_side.c): the matrix of the program, if it is to be used. 0, or -1 with the reason
+ * why not.
+ */
+static int learned_find(const struct args *a, struct learned *out, struct err *why)
+{
+	char key[LEARNED_KEY], id[LEARNED_ID], path[PATH_MAX];
+	const char *tag = a->tag ? a->tag : "";
+	bool missing;
+
+	if (learned_key(find_program(a->learned, path), tag, key, why))
+		return -1;
+	learned_id(a->ranks, tag, key, id);
+	if (learned_read(id, out, &missing, why))
+		return missing ? err_set(why, "no run of this program with %u ranks is recorded yet", a->ranks) : -1;
+	if (learned_is_stable(out))
+		return 0;
+	return err_set(why, out->nruns < 2 ? "one run of this program is recorded, and two must agree" :
+		       "the last two runs of this program differ");
+}
+
+/* Writes the files of a mapping that gains, and *less, by how much. 0, or -1 with the reason why there is none. */
+static int learned_map(const struct cmd *c, const struct args *a, const struct place_job *job,
+		       const struct learned *l, double *less, struct err *why)
+{
+	struct mapping mapping;
+	int rc;
+
+	if (make_room(job, a, a->ranks, why) ||
+	    mapping_solve(l->matrix, job->places, a->effort, a->seed, &mapping, why))
+		return -1;
+	*less = floor(gain(mapping.block, mapping.cost));
+	if (*less < LEAST_GAIN)
+		rc = err_set(why, "a mapping gains %.0f %%", *less);
+	else
+		rc = rankfile_output_write(c, &a->output, job->places, &mapping, why);
+	mapping_free(&mapping);
+	return rc;
+}
+
+/* What srun does, and says. Frees l. */
+static int learned_verdict(bool placed, struct learned *l, double less, struct err *why)
+{
+	char text[512];
+	json_t *j;
+
+	if (placed)
+		snprintf(text, sizeof(text), "ranks placed by run %u of this program (%u ranks): %.0f %% less "
+			 "communication (bytes x distance) than block", l->run[l->nruns - 1].job, l->matrix->ranks,
+			 less);
+	else
+		snprintf(text, sizeof(text), "ranks stay where Slurm places them: %.440s", why->text);
+	j = json_pack("{s:b, s:b, s:s}", "placed", placed, "settled", l->matrix && learned_is_settled(l), "text", text);
+	learned_free(l);
+	return cmd_print_new(j, why);
+}
+
 int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = {
@@ -457,10 +537,15 @@ int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 	struct place_job job = {0};
 	struct costs costs = {0};
 	struct err without = {""};
+	struct learned l = {0};
+	double less = 0;
 	int rc = -1;
 
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
+	/* Before anything that takes time: most programs that srun starts are not learned. */
+	if (a.learned && learned_find(&a, &l, e))
+		return learned_verdict(false, &l, 0, e);
 	a.explain |= c->json && !a.block;
 	a.explain_json |= c->json;
 	if (a.arch && (!(fabric = fabric_read(&a.arch, 1, NULL, e)) || !(site.network = network_of(fabric, &a, e))))
@@ -480,9 +565,11 @@ int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 		if (a.costs && !strcmp(a.costs, "measured") && costs.without)
 			log_warning("nodes without measured costs, which have default costs: %u of %u", costs.without,
 				    costs.used + costs.without);
-		rc = map_job(c, &a, &job, &costs, e);
+		rc = a.learned ? learned_map(c, &a, &job, &l, &less, e) : map_job(c, &a, &job, &costs, e);
 	}
 out:
+	if (a.learned)
+		rc = learned_verdict(!rc, &l, less, e);
 	costs_free(&costs);
 	places_free(job.places);
 	hierarchy_free(published);

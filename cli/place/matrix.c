@@ -451,8 +451,10 @@ static int learned_learn(const struct cmd *c, const struct args *a, struct err *
 			continue;
 		snprintf(prefix, sizeof(prefix), "rank.%s.", found);
 		snprintf(path, sizeof(path), "%s/%s", folder, d->d_name);
-		rc = file_read(path, PATH_MAX, &program, &why) || lstat(path, &st) ||
-		     learned_key(program.data, tag, key, &why) ? -1 : 0;
+		rc = file_read(path, PATH_MAX, &program, &why) || lstat(path, &st) ? -1 : 0;
+		if (!rc && !program.len)
+			rc = err_set(&why, "its ranks could not write their records");
+		rc = rc || learned_key(program.data, tag, key, &why) ? -1 : 0;
 		if (!rc && *found != 'x' && strcmp(key, found))
 			rc = err_set(&why, "it was replaced while it ran");
 		if (!rc && *found == 'x' && (stat(program.data, &now) || now.st_ctime > st.st_mtime))
@@ -467,7 +469,7 @@ static int learned_learn(const struct cmd *c, const struct args *a, struct err *
 			rc = learned_add(id, program.data, a->job, m, &why);
 		}
 		if (rc)
-			log_warning("%s: not learned: %s", program.data ? program.data : d->d_name, why.text);
+			log_warning("%s: not learned: %s", program.len ? program.data : path, why.text);
 		matrix_free(m);
 		buf_free(&program);
 	}

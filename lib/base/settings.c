@@ -62,6 +62,7 @@ static const struct item items[] = {
 	TEXT("TopoOmp", topo_omp, "off"),
 	TEXT("TopoNic", topo_nic, "off"),
 	TEXT("TopoHwloc", topo_hwloc, "on"),
+	WORD("TopoMatrix", topo_matrix, "off", "off", "auto"),
 	TEXT("TopoMonitor", topo_monitor, "off"),
 	TEXT("MonitorMetrics", monitor_metrics, ""),
 	UINT("MonitorMetricsInterval", monitor_metrics_interval, "15", 1, 3600),

@@ -41,6 +41,7 @@ struct settings {
 	char *topo_membind, *topo_omp, *topo_nic;	/* TopoMembind, TopoOmp, TopoNic */
 	char *topo_mems;	/* TopoMems: default of --topo-mems: off, prefer or strict */
 	char *topo_hwloc;	/* TopoHwloc: default of --topo-hwloc: on or off */
+	char *topo_matrix;	/* TopoMatrix: default of --topo-matrix: off or auto */
 	char *topo_monitor;	/* TopoMonitor: default of --topo-monitor (monitor/ask.h) */
 	char *monitor_metrics;	/* MonitorMetrics: topiary-monitor's file for Prometheus' node_exporter; empty: none */
 	unsigned monitor_metrics_interval;	/* MonitorMetricsInterval: seconds between two writes of it */

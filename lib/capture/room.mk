@@ -9,7 +9,7 @@ CAPTURE_SOURCES := $(wildcard lib/capture/*.c)
 
 $(CAPTURE): CAPTURE_CC = $(MPICC)
 $(CAPTURE_MPICH): CAPTURE_CC = $(MPICC_MPICH)
-$(CAPTURE) $(CAPTURE_MPICH): $(CAPTURE_SOURCES) $(wildcard lib/capture/*.h) lib/base/array.h
+$(CAPTURE) $(CAPTURE_MPICH): $(CAPTURE_SOURCES) $(wildcard lib/capture/*.h) lib/base/array.h lib/base/build_id.h
 	@mkdir -p $(@D)
 	@echo "  MPICC   $@"
 	$(Q)$(CAPTURE_CC) -std=gnu11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -D_GNU_SOURCE -Ilib $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) \

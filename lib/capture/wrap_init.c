@@ -4,7 +4,8 @@
 
 #include <dlfcn.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "base/build_id.h"
 
 /*
  * The standard ABI (MPI 5.0, chapter 20) is a separate library in each MPI, with the same version string as the other.
@@ -49,6 +50,33 @@ static bool may_be_monitored, spawned;
 static char *monitoring;	/* the variable's value, where the recorder counts instead */
 static pid_t process;
 
+/*
+ * --topo-matrix=auto: the files' names have the program's key, its build ID or else its inode; the first rank writes
+ * PREFIX.KEY.program with its path.
+ */
+static const char *learned_prefix(const char *given)
+{
+	static char with_key[PATH_MAX];
+	char key[BUILD_ID_HEX], program[PATH_MAX], file[PATH_MAX + 16];
+	ssize_t n = readlink("/proc/self/exe", program, sizeof(program));
+	struct stat st;
+	int fd;
+
+	if (!getenv("TOPIARY_LEARN") || n <= 0 || stat("/proc/self/exe", &st))
+		return given;
+	if (!*build_id_read("/proc/self/exe", key))
+		snprintf(key, sizeof(key), "x%llx", (unsigned long long) st.st_ino);
+	if (snprintf(with_key, sizeof(with_key), "%s.%s", given, key) >= (int) sizeof(with_key))
+		return given;
+	snprintf(file, sizeof(file), "%s.program", with_key);
+	if ((fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) >= 0) {
+		/* An empty file says that the disk is full. */
+		(void) !write(fd, program, n);
+		close(fd);
+	}
+	return with_key;
+}
+
 static void before_init(bool from_c)
 {
 	const char *given = getenv("TOPIARY_CAPTURE"), *file = getenv(MONITORING_FILE);
@@ -58,7 +86,7 @@ static void before_init(bool from_c)
 		return;
 	/* Unique, so that no other run in the job, earlier or concurrent, writes the same file. */
 	clock_gettime(CLOCK_REALTIME, &t);
-	if (asprintf(&prefix, "%s.%llx-%x", given, t.tv_sec * 1000000000ULL + t.tv_nsec, getpid()) < 0)
+	if (asprintf(&prefix, "%s.%llx-%x", learned_prefix(given), t.tv_sec * 1000000000ULL + t.tv_nsec, getpid()) < 0)
 		prefix = NULL;
 	if (!prefix)
 		return;

@@ -33,6 +33,13 @@ int submit_options(spank_t sp, int argc, char **argv);
 int srun_follow_map(spank_t sp, int argc, char **argv);
 
 /*
+ * In a job with --topo-matrix=auto srun_follow_map runs `topiary map --learned` for the program on the command line:
+ * the ranks follow its map if that gains, and are no longer recorded once nothing is learned from it. This says which,
+ * when the step is there (slurm_spank_local_user_init): with -v alone, if the ranks stay where they are. Always 0.
+ */
+int srun_report_learned(spank_t sp, int argc, char **argv);
+
+/*
  * slurm_spank_local_user_init in srun: when it starts a launcher or its daemons, print once which of the user's options
  * do not apply to their ranks. Always 0.
  */
@@ -46,10 +53,10 @@ int srun_warn_launcher(spank_t sp, int argc, char **argv);
 
 /*
  * srun_options.c: do srun's own options on this command line leave the number and place of tasks as the job has them?
- * own: the options of this plugin (options_names), which do. 0, or -1 with the option that does not, or that is
- * ambiguous or unknown.
+ * own: the options of this plugin (options_names), which do. 0 and the index of the command, or -1 with the option that
+ * does not, or that is ambiguous or unknown.
  */
-int srun_check_options(int argc, char **argv, const struct option *own, struct err *e);
+int srun_check_options(int argc, char **argv, const struct option *own, int *command, struct err *e);
 
 /* Does this value of --export pass all of srun's environment to the tasks? */
 bool srun_exports_all(const char *value);

@@ -105,6 +105,8 @@ int rank_file_unset_env(spank_t sp, int argc, char **argv)
 		spank_unsetenv(sp, OPENMPI_POLICY);
 	}
 	spank_unsetenv(sp, OUR_HOSTS);
+	spank_unsetenv(sp, "TOPIARY_LEARN");
+	spank_unsetenv(sp, "TOPIARY_LEARN_TAG");
 	spank_unsetenv(sp, "TOPIARY_RANKFILE");
 	spank_unsetenv(sp, "TOPIARY_HOSTFILE");
 	spank_unsetenv(sp, PLACES);
@@ -221,8 +223,19 @@ int rank_file_make(spank_t sp, int argc, char **argv)
 	json_t *all;
 	struct err e;
 
+	const char *tag = options_learned_tag(options.matrix);
+
 	(void) argc, (void) argv;
-	if (step.id != SLURM_BATCH_SCRIPT || !*options.matrix || step.dir < 0)
+	if (step.id != SLURM_BATCH_SCRIPT || !*options.matrix)
+		return 0;
+	/* The recorder, and each srun, which knows the program. */
+	if (tag) {
+		snprintf(m.base, sizeof(m.base), "%s/" STEP_USER_DIR, step.path);
+		spank_setenv(sp, "TOPIARY_LEARN", step.dir < 0 ? "" : m.base, 1);
+		spank_setenv(sp, "TOPIARY_LEARN_TAG", tag, 1);
+		return 0;
+	}
+	if (step.dir < 0)
 		return 0;
 	/* mpirun starts this many ranks on each node; a rank file must not have more. */
 	if (spank_getenv(sp, "SLURM_TASKS_PER_NODE", m.tasks, sizeof(m.tasks))) {

@@ -212,7 +212,7 @@ static int check_options(int argc, char **argv, const struct option *own, struct
 	}
 }
 
-int srun_check_options(int argc, char **argv, const struct option *own, struct err *e)
+int srun_check_options(int argc, char **argv, const struct option *own, int *command, struct err *e)
 {
 	int index = optind, errors = opterr, rc = 0;
 
@@ -221,6 +221,7 @@ int srun_check_options(int argc, char **argv, const struct option *own, struct e
 	for (int i = 1; i < argc && !rc; i++)
 		rc = strcmp(argv[i], ":") ? 0 : err_set(e, "the step has several components (:)");
 	rc = rc ? rc : check_options(argc, argv, own, e);
+	*command = optind;
 	optind = index;
 	opterr = errors;
 	return rc;

@@ -3,14 +3,17 @@
 #include "launch.h"
 
 #include <fcntl.h>
+#include <jansson.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/file.h"
 #include "base/printable.h"
 #include "base/std.h"
 #include "options.h"
+#include "step/step.h"
 
 enum { MAX_LINE = 4 << 20, MAX_HOSTS = 16 << 20 };
 
@@ -29,18 +32,19 @@ static const char *const exports[] = { "SLURM_EXPORT_ENV", "SRUN_EXPORT_ENV" };
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
-/* Of this job only: an salloc(1) in a batch script inherits the map of the surrounding job. */
-static const char *map_of_job(void)
+/* A path in the directory of this job only: an salloc(1) in a batch script inherits those of the surrounding job. */
+static const char *path_of_job(const char *variable)
 {
-	const char *hosts = getenv("TOPIARY_HOSTFILE"), *job = getenv("SLURM_JOB_ID");
+	const char *path = getenv(variable), *job = getenv("SLURM_JOB_ID");
 	char folder[64];
 
-	if (!hosts || !job)
+	if (!path || !job)
 		return NULL;
 	snprintf(folder, sizeof(folder), "/%s.batch/", job);
-	return strstr(hosts, folder) ? hosts : NULL;
+	return strstr(path, folder) ? path : NULL;
 }
 
+/* hosts: of the map, or NULL: it is to be made for as many ranks as the job has tasks. */
 static int check_environment(const char *hosts, struct err *e)
 {
 	const char *id = getenv("SLURM_STEP_ID");
@@ -59,13 +63,15 @@ static int check_environment(const char *hosts, struct err *e)
 	unsigned long ranks = 0;
 	bool counted = false;
 
-	if (file_read(hosts, MAX_HOSTS, &text, e))
-		return -1;
+	if (!hosts && getenv(counts[0]))
+		ranks = strtoul(getenv(counts[0]), NULL, 10);
+	else if (!hosts || file_read(hosts, MAX_HOSTS, &text, e))
+		return hosts ? -1 : err_set(e, "SLURM_NTASKS is not set");
 	for (size_t i = 0; i < text.len; i++)
 		ranks += text.data[i] == '\n';
 	buf_free(&text);
 	if (!ranks)
-		return err_set(e, "%s: no hosts", hosts);
+		return err_set(e, "%s: no hosts", hosts ? hosts : counts[0]);
 	for (size_t i = 0; i < COUNT(counts); i++) {
 		const char *value = getenv(counts[i]);
 
@@ -97,24 +103,121 @@ static char **read_command_line(int *argc)
 	return argv;
 }
 
+/* --- learned matrices --- */
+
+static struct {
+	char text[512];				/* for the user, or "" */
+	bool placed;
+	char hosts[PATH_MAX], env[PATH_MAX];	/* files */
+} learned;
+
+static int learned_child(int fd, void *program)
+{
+	int null = open("/dev/null", O_RDWR);
+
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0)
+		return 127;
+	close_range(STDERR_FILENO + 1, ~0U, 0);
+	unsetenv("LD_PRELOAD");
+	if (step.config)
+		setenv("TOPIARY_CONF", step.config, 1);
+	execl(step.settings.topiary_command, "topiary", "map", "--job", getenv("SLURM_JOB_ID"), "--learned", program,
+	      "--ranks", getenv(counts[0]), "--tag", getenv("TOPIARY_LEARN_TAG") ?: "", "--format", "srun", "-o",
+	      learned.hosts, "--env", learned.env, NULL);
+	return 127;
+}
+
+/* What capture_begin has set; the user's own stays. */
+static void stop_recording(void)
+{
+	const char *prefix = getenv("TOPIARY_CAPTURE"), *monitored = getenv("OMPI_MCA_pml_monitoring_filename");
+	const char *ours = getenv("TOPIARY_CAPTURE_PRELOAD"), *all = getenv("LD_PRELOAD");
+
+	if (prefix && monitored && !strcmp(prefix, monitored)) {
+		unsetenv("OMPI_MCA_pml_monitoring_filename");
+		unsetenv("OMPI_MCA_pml_monitoring_enable");
+		unsetenv("OMPI_MCA_pml_monitoring_enable_output");
+	}
+	if (ours && all && !strncmp(all, ours, strlen(ours)) && all[strlen(ours)] == ':')
+		setenv("LD_PRELOAD", all + strlen(ours) + 1, 1);
+	else if (ours && all && !strcmp(all, ours))
+		unsetenv("LD_PRELOAD");
+	unsetenv("TOPIARY_CAPTURE");
+}
+
+static void place_learned(const char *folder, const char *program)
+{
+	struct buf answer = {0}, text = {0};
+	json_t *verdict = NULL;
+	char *save = NULL, *value;
+	struct err e;
+	int rc;
+
+	snprintf(learned.hosts, sizeof(learned.hosts), "%s/learned.%d", folder, getpid());
+	snprintf(learned.env, sizeof(learned.env), "%s/learned.%d.env", folder, getpid());
+	rc = child_run(learned_child, (void *) program, step.settings.map_timeout, 4096, &answer, &e);
+	if (!rc && answer.data)
+		verdict = json_loads(answer.data, 0, NULL);
+	if (!verdict)
+		err_set(&e, "%s map gave no answer", step.settings.topiary_command);
+	snprintf(learned.text, sizeof(learned.text), "%s", verdict ?
+		 json_string_value(json_object_get(verdict, "text")) ?: "" : e.text);
+	if (json_is_true(json_object_get(verdict, "settled")))
+		stop_recording();
+	if (json_is_true(json_object_get(verdict, "placed")) && !file_read(learned.env, 1 << 20, &text, &e)) {
+		for (char *line = strtok_r(text.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+			if ((value = strchr(line, '='))) {
+				*value++ = '\0';
+				setenv(line, value, 1);
+			}
+		learned.placed = !setenv("SLURM_HOSTFILE", learned.hosts, 1);
+	}
+	json_decref(verdict);
+	buf_free(&answer);
+	buf_free(&text);
+}
+
+int srun_report_learned(spank_t sp, int argc, char **argv)
+{
+	(void) sp, (void) argc, (void) argv;
+	if (learned.placed)
+		slurm_spank_log("topiary: %s", printable(learned.text));
+	else if (*learned.text)
+		slurm_verbose("topiary: %s", printable(learned.text));
+	/* srun has read it. */
+	if (*learned.hosts) {
+		unlink(learned.hosts);
+		unlink(learned.env);
+	}
+	return 0;
+}
+
 int srun_follow_map(spank_t sp, int argc, char **argv)
 {
-	const char *hosts = map_of_job(), *given = getenv("SLURM_HOSTFILE");
+	const char *hosts = path_of_job("TOPIARY_HOSTFILE"), *given = getenv("SLURM_HOSTFILE");
+	const char *folder = path_of_job("TOPIARY_LEARN");
 	bool launches = false;
 	char **line;
 	struct err e;
-	int n;
+	int n, command = 0;
 
-	(void) sp, (void) argc, (void) argv;
-	if (!hosts || (given && !strcmp(given, hosts)))
+	(void) sp;
+	if ((!hosts && !folder) || (given && hosts && !strcmp(given, hosts)))
 		return 0;
 	line = read_command_line(&n);
 	if (!line || !n)
 		err_set(&e, "/proc/self/cmdline cannot be read");
 	for (int i = 1; line && i < n; i++)
 		launches |= launchers_program(line[i]) != NULL;
-	if (line && n && !check_environment(hosts, &e) && !srun_check_options(n, line, options_names(), &e))
-		setenv("SLURM_HOSTFILE", hosts, 1);
+	if (line && n && !check_environment(hosts, &e) &&
+	    !srun_check_options(n, line, options_names(), &command, &e)) {
+		if (hosts)
+			setenv("SLURM_HOSTFILE", hosts, 1);
+		else if (!launches && command < n && !step_configure(argc, argv, NULL))
+			place_learned(folder, line[command]);
+	} else if (!hosts)
+		snprintf(learned.text, sizeof(learned.text), "ranks stay where Slurm places them: %.440s",
+			 e.text);
 	else if (!launches)
 		slurm_spank_log("topiary: srun does not follow the job's rank map: %s", printable(e.text));
 	free(line);

@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "launch.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -41,7 +42,6 @@ static int count_ranks(const char *value, char *path, struct err *e)
 	int rc = step_configure(plugin_argc, plugin_argv, NULL) ? -1 :
 		 child_run(count_child, path, COUNT_SECONDS, 65536, &answer, NULL);
 
-	matrix_ranks = 0;
 	if (!rc && answer.data && (at = strstr(answer.data, key)))
 		matrix_ranks = strtoul(at + strlen(key), NULL, 10);
 	if (rc == EXIT_FAILURE && answer.data && !strncmp(answer.data, name, strlen(name)))
@@ -55,9 +55,17 @@ static int count_ranks(const char *value, char *path, struct err *e)
 
 static int resolve_matrix(const char *value, char *out, size_t size, struct err *e)
 {
+	const char *tag = options_learned_tag(value), *end = tag;
 	char path[PATH_MAX];
 	struct stat st;
 
+	matrix_ranks = 0;
+	for (const char *at = tag; at && *at && (isalnum((unsigned char) *at) || *at == '_'); at++)
+		end = at + 1;
+	if (tag && (*end || end - tag > 32))
+		return err_set(e, "--topo-matrix=%.60s: a tag has at most 32 letters, digits and underscores", value);
+	if (tag || !strcmp(value, "off"))
+		return options_copy_path("topo-matrix", value, out, size, e);
 	if (!realpath(value, path) || stat(path, &st))
 		return err_set(e, "--topo-matrix=%s: %s", value, strerror(errno));
 	if (!S_ISREG(st.st_mode))
@@ -137,7 +145,8 @@ static bool is_inherited(const char *option, const char *value)
 }
 
 /*
- * Of --topo-matrix the absolute path of a regular file that the user may read and that is a communication matrix; of
+ * Of --topo-matrix the absolute path of a regular file that the user may read and that is a communication matrix, or
+ * auto[:TAG] or off as they are (a file of such a name is ./auto); of
  * --topo-capture that of a file which exists or may be created, in a directory where the user may write. Both are
  * refused outside sbatch. An option that a step inherited from its job was checked when the job was submitted and is
  * accepted as it is, so that a file that has changed since does not fail a step.

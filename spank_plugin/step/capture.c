@@ -115,6 +115,28 @@ static void set_recorders(spank_t sp)
 	spank_setenv(sp, PRELOADED, ours, 1);
 }
 
+/*
+ * --topo-matrix=auto: the directory of the records is recording.JOB in the folder of learned matrices
+ * (cli/place/learned.h), and they are added to those at the end.
+ */
+static bool learns;
+
+static void learn(spank_t sp)
+{
+	char folder[PATH_MAX];
+
+	if (!options_learned_tag(options.matrix))
+		return;
+	learns = true;
+	if (!spank_getenv(sp, "TOPIARY_MATRICES", folder, sizeof(folder)) && *folder)
+		snprintf(options.capture, sizeof(options.capture), "%.3900s/recording", folder);
+	else if (!spank_getenv(sp, "HOME", folder, sizeof(folder)))
+		snprintf(options.capture, sizeof(options.capture), "%.3900s/.local/share/topiary/matrices/recording",
+			 folder);
+	else
+		learns = false;
+}
+
 static void name_directory(char *out, size_t size)
 {
 	snprintf(out, size, "%s.%u", options.capture, step.job);
@@ -133,7 +155,7 @@ static void remove_records(int fd)
 		closedir(dir);
 }
 
-static int make_directory(const char *path, struct err *e)
+static int make_directory(char *path, struct err *e)
 {
 	int fd;
 
@@ -141,6 +163,11 @@ static int make_directory(const char *path, struct err *e)
 		return -1;
 	if (*path != '/')
 		return err_set(e, "--topo-capture=%.200s: not an absolute path", path);
+	for (char *at = learns ? strchr(path + 1, '/') : NULL; at; at = strchr(at + 1, '/')) {
+		*at = '\0';
+		mkdir(path, 0700);
+		*at = '/';
+	}
 	if (mkdir(path, 0700) && errno != EEXIST)
 		return err_set(e, "%s: %s", path, strerror(errno));
 	if ((fd = user_open_directory(&step.user, path, e)) < 0)
@@ -176,7 +203,8 @@ static int merge_child(int fd, void *arg)
 	const char *command = step.settings.topiary_command;
 	const struct merge *m = arg;
 	/* `topiary matrix -o` needs no settings, and the user may not be able to read topiary.conf. */
-	char *env[] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TOPIARY_CONF=/dev/null", NULL };
+	char folder[PATH_MAX + 32], job[16];
+	char *env[] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TOPIARY_CONF=/dev/null", folder, NULL };
 
 	if (dup2(fd, STDERR_FILENO) < 0)
 		return 127;
@@ -186,7 +214,14 @@ static int merge_child(int fd, void *arg)
 	}
 	close_range(STDERR_FILENO + 1, ~0U, 0);
 	block_signals();
-	execle(command, command, "matrix", "-o", options.capture, m->directory, NULL, env);
+	snprintf(folder, sizeof(folder), "TOPIARY_MATRICES=%.*s",
+		 (int) (strrchr(options.capture, '/') - options.capture), options.capture);
+	snprintf(job, sizeof(job), "%u", step.job);
+	if (learns)
+		execle(command, command, "matrix", "learn", "--job", job, "--tag", options_learned_tag(options.matrix),
+		       m->directory, NULL, env);
+	else
+		execle(command, command, "matrix", "-o", options.capture, m->directory, NULL, env);
 	dprintf(STDERR_FILENO, "%s: %s\n", command, strerror(errno));
 	return 127;
 }
@@ -235,14 +270,14 @@ static void merge_after(int script)
 	 * limit has 0 blocks.
 	 */
 	if (rc)
-		err_within(&e, "job %u: %.200s was not written%s", step.job, options.capture,
-			   fd >= 0 && !fstatvfs(fd, &s) && s.f_blocks && !s.f_bavail ?
+		err_within(&e, "job %u: %.200s was not %s%s", step.job, learns ? m.directory : options.capture,
+			   learns ? "learned" : "written", fd >= 0 && !fstatvfs(fd, &s) && s.f_blocks && !s.f_bavail ?
 			   ", its file system is full" : "");
 	else if (m.output.len)
 		err_set(&e, "job %u: %s", step.job, m.output.data);
 	if (rc || m.output.len)
 		dprintf(STDERR_FILENO, "topiary: %s\n", printable(e.text));
-	if (!rc)
+	if (!rc || (learns && fd >= 0))
 		remove_records(fd);
 	rmdir(m.directory);
 	notify_slurmstepd(MERGE_ENDED);
@@ -270,7 +305,9 @@ static int start_merge(struct err *e)
 
 int capture_open(spank_t sp, int argc, char **argv)
 {
-	(void) sp, (void) argc, (void) argv;
+	(void) argc, (void) argv;
+	if (step.id == SLURM_BATCH_SCRIPT && !*options.capture)
+		learn(sp);
 	if (step.id == SLURM_BATCH_SCRIPT && *options.capture && step.settings.topiary_command &&
 	    pipe2(merge_pipe, O_CLOEXEC))
 		slurm_error("topiary: job %u is not captured: %s", step.job, strerror(errno));

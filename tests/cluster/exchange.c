@@ -7,6 +7,7 @@
  */
 #include <mpi.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -213,6 +214,20 @@ static void send_together_across(void)
 	MPI_Comm_free(&half);
 }
 
+/* With the rank that is half of all ranks away. */
+static void send_far(void)
+{
+	int other = (rank + ranks / 2) % ranks;
+
+	MPI_Sendrecv(out, 4000, MPI_CHAR, other, 0, in, 4000, MPI_CHAR, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void say_where(void)
+{
+	printf("rank %d of %d on %s%s\n", rank, ranks, getenv("SLURMD_NODENAME"),
+	       getenv("TOPIARY_CAPTURE") ? " recorded" : "");
+}
+
 /* More bytes than an int counts, out of few and into few. */
 static void send_great(void)
 {
@@ -338,6 +353,7 @@ static const struct {
 	const char *name;
 	void (*send)(void);
 } ways[] = {
+	{ "far", send_far }, { "where", say_where },
 	{ "ways", send_in_world_and_halves }, { "often", send_often }, { "groups", send_between_groups },
 	{ "great", send_great }, { "window", send_to_window }, { "window-back", send_to_window_and_back },
 	{ "together", send_together }, { "together-later", send_together_later },

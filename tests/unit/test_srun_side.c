@@ -20,7 +20,7 @@ static bool follows(const char *line, struct err *e)
 	for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
 	argv[argc] = NULL;
-	rc = srun_check_options(argc, argv, own, e);
+	rc = srun_check_options(argc, argv, own, &(int){0}, e);
 	free(copy);
 	return !rc;
 }
