@@ -14,7 +14,7 @@ from pathlib import Path
 
 from common import Part, cpu_seconds, main
 import storms
-from registry_rig import BUILD, USER, run
+from registry_rig import BUILD, POSTGRES, USER, run
 from rig.cluster import as_user
 
 MB = 1e6
@@ -166,9 +166,9 @@ def clone_files(folder, base, count, pad, variants):
 def in_plain_table(sheet, r, name, column, values):
     """A table as somebody without a registry would make one, one transaction a node: bytes of each."""
     def sql(text):
-        return run(as_user(USER, ["psql", "-h", r.folder / "pg", "-d", column, "-Atq", "-v", "ON_ERROR_STOP=1", "-f",
-                                  "-"]), input=text.encode(), cwd="/").decode().strip()
-    run(as_user("postgres", ["createdb", "-h", r.folder / "pg", "-O", USER, column]), cwd="/")
+        return run(as_user(USER, [POSTGRES / "psql", "-h", r.folder / "pg", "-d", column, "-Atq", "-v",
+                                  "ON_ERROR_STOP=1", "-f", "-"]), input=text.encode(), cwd="/").decode().strip()
+    run(as_user("postgres", [POSTGRES / "createdb", "-h", r.folder / "pg", "-O", USER, column]), cwd="/")
     sql(f"CREATE TABLE node (name text PRIMARY KEY, xml {column} NOT NULL);"
         f"ALTER TABLE node ALTER COLUMN xml SET STORAGE {'EXTENDED' if column == 'text' else 'EXTERNAL'}")
     cpu = cpu_seconds(r.daemons["postgres"].pid)

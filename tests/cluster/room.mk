@@ -99,7 +99,10 @@ smoke-names:
 ifeq ($(SLURM),)
 check-cluster: built
 	@TOPIARY_RECORD=check-cluster $(SIDE_BY_SIDE) tests/cluster
-check-smoke: built
+# Of the unit programs, those that it runs.
+check-smoke: setup
+	@$(MAKE) --no-print-directory -j$$(nproc) all $(filter-out $(BUILD)/tests/test_%,$(UNITS)) $(patsubst \
+		tests/unit/%.c,$(BUILD)/tests/%,$(filter %.c,$(SMOKE)))
 	@$(PYTEST) $(filter %.c,$(SMOKE))
 	@$(SIDE_BY_SIDE) $(filter-out %.c,$(SMOKE))
 # Slurm's own test suite, with stock Slurm and with Topiary: about half an hour in three clusters of each side.

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from .machines import MachineError, individual, machine, memory_indexes, os_indexes
 from .paths import SLURM_PREFIX
-from .postgres import POSTGRES, as_user, copied_data
+from .postgres import POSTGRES, REGISTRY_USER, as_user, copied_data
 from .processes import Daemon, end_steps, guarded, patience, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +30,6 @@ STOCK_PLUGINS = stock_plugins(SLURM_PREFIX)
 SLURM_RELEASE = tuple(map(int, subprocess.run([SLURM_PREFIX / "sbin/slurmctld" if SLURM_PREFIX else "slurmctld", "-V"],
                                               check=True, capture_output=True,
                                               text=True).stdout.split()[-1].split(".")[:2]))
-REGISTRY_USER = "daemon"
 JOB_USER = "nobody"
 LONGEST_FOLDER = 60     # a Unix socket's path has at most 107 bytes
 PORTS = range(20000, 32000)
@@ -352,25 +351,14 @@ class Cluster:
         if not POSTGRES:
             raise RigError("postgres", "PostgreSQL is not installed: run packaging/setup")
         os.chown(home, postgres.pw_uid, postgres.pw_gid)
-        fresh = not (home / "data").exists()
-        if fresh:
+        if not (home / "data").exists():
             copied_data(home / "data")
         self.run_daemon("postgres", as_user("postgres", [f"{POSTGRES}/postgres", "-D", f"{home}/data",
                                                          "-k", str(home), "-c", "listen_addresses="]))
         self._expect("postgres", lambda: self._psql_ready(home), 30)
-        if fresh:
-            self._as_postgres(["createuser", "-h", str(home), REGISTRY_USER])
-            self._as_postgres(["createdb", "-h", str(home), "-O", REGISTRY_USER, "topiary"])
 
     def _psql_ready(self, home):
         return not subprocess.run([f"{POSTGRES}/pg_isready", "-q", "-h", str(home)], check=False).returncode
-
-    def _as_postgres(self, command):
-        log = self.folder / "log" / "postgres-setup.log"
-        with open(log, "a", encoding="utf-8") as out:
-            if subprocess.run(as_user("postgres", command), stdout=out, stderr=out, env=self.env(), cwd="/",
-                              check=False).returncode:
-                raise RigError("postgres", f"{Path(command[0]).name} failed", log)
 
     def start_topiaryd(self):
         shutil.chown(self.folder / "registry", REGISTRY_USER, REGISTRY_USER)

@@ -19,11 +19,11 @@ from pathlib import Path
 import rig.command
 from rig.cluster import free_ports, port_open
 from rig.paths import BUILD, ROOT
-from rig.postgres import POSTGRES, as_user, copied_data
+from rig.postgres import POSTGRES, REGISTRY_USER, as_user, copied_data
 from rig.processes import Daemon, wait_until
 from rig.unit import confined
 
-USER = "daemon"  # who runs topiaryd
+USER = REGISTRY_USER  # who runs topiaryd
 SMALL = "Package:2 [NUMANode] L3Cache:2 L2Cache:4 Core:1 PU:2"
 
 
@@ -116,9 +116,8 @@ class Registry:
                     lambda: not subprocess.run([POSTGRES / "pg_isready", "-q", "-h", self.folder / "pg"],
                                                check=False).returncode)
 
-    def create_database(self):
-        for command in (["createuser", USER], ["createdb", "-O", USER, "topiary"]):
-            run(as_user("postgres", [command[0], "-h", self.folder / "pg", *command[1:]]), cwd="/")
+    def complete_servers(self):
+        """What a site has besides, before topiaryd begins."""
 
     def start_munge(self):
         home = self.folder / "munge"
@@ -142,7 +141,7 @@ class Registry:
 
     def start(self):
         self.start_postgres()
-        self.create_database()
+        self.complete_servers()
         self.start_munge()
         self.start_topiaryd()
         return self
@@ -212,7 +211,7 @@ class Registry:
         return rig.command.topiary(*words, "--config", self.config, **how)
 
     def sql(self, query):
-        return run(as_user(USER, ["psql", "-h", self.folder / "pg", "-d", "topiary", "-AtF|", "-c", query]),
+        return run(as_user(USER, [POSTGRES / "psql", "-h", self.folder / "pg", "-d", "topiary", "-AtF|", "-c", query]),
                    cwd="/").decode().strip()
 
     def snapshot_text(self):

@@ -41,8 +41,7 @@ class Pair(storms.Stormy):
         options = [o for s in statements for o in ("-c", s)]
         return self.as_postgres("psql", "-h", self.folder / where, "-d", "topiary", "-AtX", *options).decode().strip()
 
-    def create_database(self):
-        super().create_database()
+    def complete_servers(self):
         self.make_standby("pg", "pg2", "one")
         self.superuser("pg", "ALTER SYSTEM SET synchronous_standby_names = 'one'", "SELECT pg_reload_conf()")
 

@@ -37,9 +37,8 @@ class Site(Pair):
             os.chown(made, os.stat(self.home("db1")).st_uid, -1)
         self.as_postgres("initdb", "-D", self.home("db2") / "data", "-A", "peer")
 
-    def create_database(self):
-        for command in (["createuser", "daemon"], ["createuser", "topiary"], ["createdb", "-O", "daemon", "topiary"]):
-            self.as_postgres(command[0], "-h", self.home("db1"), *command[1:])
+    def complete_servers(self):
+        self.as_postgres("createuser", "-h", self.home("db1"), "topiary")
 
     def home(self, host):
         return self.folder / {"db1": "pg", "db2": "pg2"}[host]

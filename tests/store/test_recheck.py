@@ -55,7 +55,7 @@ def documents_sent(registry):
 
 def restore(registry, dump):
     registry.stop("topiaryd")
-    for words in (["dropdb"], ["createdb", "-O", USER]):
+    for words in ([POSTGRES / "dropdb"], [POSTGRES / "createdb", "-O", USER]):
         run(as_user("postgres", [*words, "-h", registry.folder / "pg", "topiary"]), cwd="/")
     run(as_user(USER, [POSTGRES / "psql", "-qX", "-v", "ON_ERROR_STOP=1", "-h", registry.folder / "pg",
                        "-d", "topiary"]), input=dump, cwd="/")

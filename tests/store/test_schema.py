@@ -7,7 +7,7 @@ import re
 import subprocess
 
 import pytest
-from registry_rig import ROOT, SMALL, USER, machine
+from registry_rig import POSTGRES, ROOT, SMALL, USER, machine
 from rig.cluster import as_user
 from rig.processes import wait_until
 
@@ -69,7 +69,7 @@ def test_migration_that_takes_longer_than_a_statement_may(registry):
 
 def test_migration_that_meets_a_lock_gives_way(registry):
     """It does not queue before everybody else's reads."""
-    hold = as_user(USER, ["psql", "-qAt", "-h", str(registry.folder / "pg"), "-d", "topiary"])
+    hold = as_user(USER, [str(POSTGRES / "psql"), "-qAt", "-h", str(registry.folder / "pg"), "-d", "topiary"])
     with without_topiaryd(registry), with_migration(registry, "0900_locks.sql",
                                                     "ALTER TABLE node ADD COLUMN mine int;\n"):
         psql = subprocess.Popen(hold, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 
 import pytest
-from registry_rig import ROOT, USER, run
+from registry_rig import POSTGRES, ROOT, USER, run
 from rig.cluster import as_user
 from rig.machines import individual, machine
 
@@ -88,14 +88,14 @@ def reader(registry):
 
 
 def superuser(registry, database, *options, text=None):
-    run(as_user("postgres", ["psql", "-h", registry.folder / "pg", "-d", database, "-qAt", "-v", "ON_ERROR_STOP=1",
-                             *options]), cwd="/",
-        input=text and text.encode())
+    run(as_user("postgres", [POSTGRES / "psql", "-h", registry.folder / "pg", "-d", database, "-qAt", "-v",
+                             "ON_ERROR_STOP=1", *options]), cwd="/", input=text and text.encode())
 
 
 def psql(registry, user, query, database="topiary"):
-    done = subprocess.run([str(c) for c in as_user(user, ["psql", "-h", registry.folder / "pg", "-d", database,
-                                                          "-qAtF", "\t", "-v", "ON_ERROR_STOP=1", "-c", query])],
+    done = subprocess.run([str(c) for c in as_user(user, [POSTGRES / "psql", "-h", registry.folder / "pg", "-d",
+                                                          database, "-qAtF", "\t", "-v", "ON_ERROR_STOP=1", "-c",
+                                                          query])],
                           capture_output=True, text=True, cwd="/", check=False)
     assert done.returncode == 0, done.stderr
     return [line.split("\t") for line in done.stdout.split("\n")[:-1]]
