@@ -31,11 +31,8 @@ sanitized: all units
 # The unit tests and lint without root, network or set-up, in a minute or little more on two cores once built. Without Slurm's source, which set-up brings, neither
 # the command nor the select plugin can be built: then only the unit programs run that need neither. Two programs switch users, as root.
 FAST_PROGRAMS = $(filter-out $(addprefix %/test_,run_dir step_topology $(if $(SLURM_SRC),,decide)),$(filter $(BUILD)/tests/test_%,$(UNITS)))
-# Of the Python tests two connect to a server on the loopback interface, and others record busy programs for as long as these run.
-FAST_PYTHON = $(if $(SLURM_SRC),$(filter-out %/test_snapshot_watch.py %/test_offline_record.py,$(wildcard tests/unit/test_*.py)))
-FAST_EXCEPT = --deselect tests/unit/test_offline_diff.py::test_verify_does_not_wait_for_ever \
-	--deselect tests/unit/test_offline_top.py::test_time_from_event_to_screen \
-	--deselect tests/unit/test_offline_audit.py::test_one_file_to_carry
+# Without the Python tests that are marked as slow (tests/pytest.ini).
+FAST_PYTHON = $(if $(SLURM_SRC),$(wildcard tests/unit/test_*.py))
 # In four parts at once, because many wait.
 FAST_PART_1 = $(filter $(wildcard tests/unit/test_offline_[a-m]*),$(FAST_PYTHON))
 FAST_PART_2 = $(filter $(wildcard tests/unit/test_offline_[n-z]*),$(FAST_PYTHON))
@@ -48,6 +45,6 @@ check-fast: $(if $(SLURM_SRC),all units,$(FAST_PROGRAMS))
 		echo "check-fast: NOT TESTED: what needs the command or the select plugin; packaging/setup brings Slurm's source for them" >&2
 
 fast-part-1 fast-part-2 fast-part-3 fast-part-4: fast-part-%:
-	@$(PYTEST) $(FAST_PART_$*) $(FAST_EXCEPT)
+	@$(PYTEST) $(FAST_PART_$*) -m 'not slow'
 
 .PHONY: check-unit check-asan sanitized check-fast fast-part-1 fast-part-2 fast-part-3 fast-part-4

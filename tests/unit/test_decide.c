@@ -15,7 +15,7 @@
 #include "score/score.h"
 #include "table.h"
 
-#define REQUESTS 500
+#define REQUESTS 200
 #define SHAPES 150	/* more than any memo of a few has places */
 #define LOOKS 50	/* at each node, in one decision: a dozen passes, some of which halve what it holds */
 #define SUBMIT_LOOKS 14	/* when it is submitted: each shape is scored but once then */
@@ -356,7 +356,7 @@ TEST(costs_are_linear_in_nodes)
 
 /* --- TopoMode=observe */
 
-#define DECISIONS 1000000
+#define DECISIONS 200000
 
 static struct {
 	const job_record_t *job;

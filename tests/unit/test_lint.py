@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 
+import pytest
 from rig.paths import ROOT
 
 HEAD = "/* SPDX-License-Identifier: GPL-2.0-or-later */\n"
@@ -92,6 +93,7 @@ def trees(rows):
         yield tree
 
 
+@pytest.mark.slow
 def test_findings_are_reported(tmp_path):
     for number, tree in enumerate(trees(FINDINGS)):
         status, told = lint(tmp_path / str(number), {name: text for name, (text, _) in tree.items()})

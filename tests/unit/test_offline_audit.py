@@ -511,6 +511,7 @@ def test_xml_of_another_node(audit, tmp_path):
     assert audit(node_text(), one_job(1, "0-3"), "--topology", f"n1={tmp_path}/y.xml")["audited"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
 def test_one_file_to_carry(tmp_path, arch):
     """It needs nothing of the host that it is copied to, and its audit is that of the whole command."""

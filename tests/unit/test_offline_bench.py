@@ -109,6 +109,7 @@ def test_bad_result(text, words, tmp_path):
     assert done.returncode == 1 and words in done.stderr and f"{tmp_path}/result" in done.stderr and not done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["scattered", "packed"])
 def test_walk_is_recorded(how, tmp_path):
     """bench/walk: lists that do not fit into the cache are slower, where other programs leave it one of ten times; and

@@ -130,6 +130,7 @@ def test_who_was_bound_before_stays(tmp_path):
                            "already, by its launcher or by numactl or taskset\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 def test_a_program_that_binds_itself_is_named():
     first, second, *_ = sorted(os.sched_getaffinity(0))

@@ -127,6 +127,7 @@ def test_verify_in_json(files):
     assert answer["severity"] is None and answer["changes"] == []
 
 
+@pytest.mark.slow
 def test_verify_does_not_wait_for_ever(files):
     """A registry that takes the connection and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as silent:

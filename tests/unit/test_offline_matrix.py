@@ -107,6 +107,7 @@ def test_runs_of_the_same_size_add_up(tmp_path):
     assert topiary(tmp_path, "--json").stderr == ""
 
 
+@pytest.mark.slow
 def test_many_runs_take_no_more_than_few(tmp_path):
     """400 times the same 32,640 pairs in 160 MiB, which would not hold them all."""
     topiary("--generate", "pencils:256x1", "-o", tmp_path / "all")

@@ -23,7 +23,7 @@ from rig.processes import Daemon, wait_until
 ASK = "topiary monitor 1\nuid {uid}\nhz {hz}\nset {set}\n"
 PUS = sorted(os.sched_getaffinity(0))
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the files are root's")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="the files are root's")]
 
 
 @pytest.fixture(scope="module", name="tree")

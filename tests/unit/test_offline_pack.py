@@ -55,6 +55,7 @@ def test_twins_cost_little(name, tmp_path):
         assert entry["xml_bytes"] == path.stat().st_size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", machines())
 def test_missing_parts_are_patches_in_any_order(name, tmp_path):
     odd = [file for variant in ("nic", "core", "dimm", "pci") for file in clones(tmp_path, name, [100], variant)]

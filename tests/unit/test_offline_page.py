@@ -57,6 +57,7 @@ def test_page_has_all_ticks_of_a_small_trace(made):
         assert list(step.values()) == pytest.approx(exported["samples"][at]["values"][cycles], rel=6e-3)
 
 
+@pytest.mark.slow
 def test_large_trace_is_added_up_to_a_page_below_5_mb(tmp_path):
     path = trace_made(tmp_path / "t", "Package:2 [numa] L3:8 Core:8 PU:2", 1000)
     html = page(path)

@@ -21,6 +21,7 @@ TOPIARY = BUILD / "topiary"
 BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
 PARANOID = int(Path("/proc/sys/kernel/perf_event_paranoid").read_text())
 PUS = sorted(os.sched_getaffinity(0))
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -302,7 +303,7 @@ def at_high_priority(script):
 
 
 if len(PUS) > 1 and not os.geteuid():
-    LOOP = "timeout 4 sh -c 'while :; do :; done'"
+    LOOP = "timeout 2 sh -c 'while :; do :; done'"
     PLACES = pytest.mark.parametrize("places, shared", [((0, 0), True), ((0, 1), False)],
                                      ids=["two threads on a PU", "a PU each"])
 

@@ -70,6 +70,7 @@ def test_machines(name, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_hwloc_expresses_most_shapes():
     """A ratio that only sinks when a string becomes wrong; hwloc itself decides each."""
     told = shapes(*documents())

@@ -379,6 +379,7 @@ def test_this_node(user, tmp_path):
     assert max(row["value"] for tick in ticks for row in tick["values"] if row["value"] is not None) >= 50
 
 
+@pytest.mark.slow
 def test_time_from_event_to_screen(counts):
     period = 0.25
     longest = delays(hz=4, events=8)[-2]

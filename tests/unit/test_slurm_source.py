@@ -9,6 +9,7 @@ from rig.command import run
 from rig.paths import ROOT
 
 META = "  Meta: 1\n  Name:\tslurm\n  Version:\t25.11.4\n"
+pytestmark = pytest.mark.slow
 
 
 def tree(folder, **files):

@@ -15,6 +15,7 @@ from rig.unit import confined
 GOOD = "topiary-snapshot 1\nshape s1 Package:2 Core:4 PU:2\nnodes cn[1-9] s1\nend\n"
 EMPTY = "topiary-snapshot 1\nend\n"
 BETTER = GOOD.replace("cn[1-9]", "cn[1-99]")
+pytestmark = pytest.mark.slow
 
 
 class Registry(http.server.BaseHTTPRequestHandler):

@@ -10,6 +10,7 @@ from rig.paths import BUILD, CACHE
 
 CORPUS = next(iter(sorted(CACHE.glob("src/hwloc-*/tests/hwloc"))), None)
 GIB = 1 << 30
+pytestmark = pytest.mark.slow
 
 
 def shape(file):

@@ -224,7 +224,7 @@ TEST(growing_trace_is_followed)
 /* TRACE_DAMAGES=1000000 for more. What is read of a damaged file is what was written, or one error that names it. */
 TEST(damage_is_one_error)
 {
-	unsigned times = getenv("TRACE_DAMAGES") ? atoi(getenv("TRACE_DAMAGES")) : 20000, refused = 0;
+	unsigned times = getenv("TRACE_DAMAGES") ? atoi(getenv("TRACE_DAMAGES")) : 5000, refused = 0;
 	FREED(trace_head_free) struct trace_head h = head_of("Package:1 [numa] Core:2 PU:1", NULL);
 	OWNED(free) uint64_t *values = roll_values(&h, TICKS, true);
 	FREED(buf_free) struct buf good, bad = {0};

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 from rig.paths import BUILD
 
+pytestmark = pytest.mark.slow
 LOADED_BY = [(plugin, program) for plugin, programs in {
     "select_cons_tres": ["slurmctld"],
     "job_submit_topiary": ["slurmctld"],
