@@ -45,9 +45,9 @@ check-release-%:
 # What was tested here last with each release.
 releases:
 	@$(RIG_ENV) packaging/check-releases
-# Every option set beside stock Slurm, as before a release; `make check` has a sample.
+# Every option set beside stock Slurm, as before a release, and `make tool` for each architecture; `make check` has a sample.
 check-battery: built
-	@TOPIARY_BATTERY=whole $(PYTEST) tests/cluster/compose/test_battery.py
+	@TOPIARY_BATTERY=whole $(PYTEST) tests/cluster/compose/test_battery.py tests/unit/test_offline_audit.py::test_one_file_to_carry
 # Random machines, loads and requests, judged apart from the code: as many as N= says, drawn from SEED=.
 check-whole: built
 	@$(RIG_ENV) tests/whole/run.py $(if $(N),--cases $(N)) $(if $(SEED),--seed $(SEED))

@@ -23,7 +23,7 @@ $(FUZZERS:%=%.ran): %.ran: %
 		-artifact_prefix=$*. $*.corpus >$*.log 2>&1 || { tail -n 60 $*.log; exit 1; }
 	@echo "  FUZZ    $(*F): $$(sed -n 's/stat::number_of_executed_units: *//p' $*.log) inputs"
 check-fuzz:
-	@$(MAKE) --no-print-directory -j$$(nproc) fuzz T=$(or $(T),2)
+	@$(MAKE) --no-print-directory -j$$(nproc) fuzz T=$(or $(T),1)
 
 -include $(FUZZ_OBJECTS:.o=.d)
 .PHONY: fuzz check-fuzz $(FUZZERS:%=%.ran)

@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
-from map import Case, best_known, guaranteed, keep_best  # noqa: E402
+from map import Case, bed, best_known, guaranteed, keep_best  # noqa: E402
 from map_judge import Broken, Machine, block, by_lot, cost, cyclic, doubles, read_plain, shares  # noqa: E402
 from map_problems import ALLOCATIONS, ARCHS, Problem, allocate, problems  # noqa: E402
 
@@ -163,3 +163,14 @@ def test_what_ranks_exchange(pattern, pairs):
     found = Problem("torus", pattern, 24, "spare").pairs
     assert len(found) == len({(a, b) for a, b, _ in found}) == pairs
     assert all(0 <= b < a < 24 and weight > 0 for a, b, weight in found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["epyc-partial-geometric-192", "torus-spare-geometric-192"])
+def test_mapping_is_near_the_best_that_is_known(name):
+    """Without the stages after the starts it is 10 to 13 % more expensive here, with all of them at most 0.1 % (seed
+    1). More for another Scotch or libm."""
+    problem = next(p for p in problems() if p.name == name)
+    with bed(problem) as laid:
+        found = laid.ours(explain=False)
+    assert found.doubles == 0 and found.cost <= best_known()[problem] * 1.03

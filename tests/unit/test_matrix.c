@@ -5,19 +5,7 @@
 
 #include "base/file.h"
 #include "../../cli/place/matrix_rule.h"
-#include "table.h"
-
-OWNS(struct matrix *, matrix_free)
-
-static struct matrix *matrix_of(const char *text)
-{
-	struct err e = {""};
-	struct matrix *m = matrix_parse(text, strlen(text), "test", &e);
-
-	if (!m)
-		fail_msg("%s\n%s", e.text, text);
-	return m;
-}
+#include "made.h"
 
 static double weight_of(const struct matrix *m, unsigned a, unsigned b)
 {
