@@ -87,12 +87,12 @@ static void found_free(struct trace_advised *a)
 	*a = (struct trace_advised){0};
 }
 
-static unsigned found_count(const struct trace_advised *a)
+static unsigned results_count(const struct trace_advised *a, unsigned result)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < a->n; i++)
-		n += a->checks[i].advice.result == ADVICE_FOUND;
+		n += a->checks[i].advice.result == result;
 	return n;
 }
 
@@ -139,22 +139,21 @@ static int print_found(const struct trace_advised *a, struct err *e)
 
 static int found_print(const struct trace_advised *a, const char *name, const char *what, struct err *e)
 {
-	unsigned found = found_count(a);
-	int rc = 0;
+	unsigned found = results_count(a, ADVICE_FOUND), made = a->n - results_count(a, ADVICE_UNKNOWN);
+	/* "far memory (near_fills), slow clock, slow domain (cycles)" */
+	const char *lacks = "", *before = "not checked, for lack of the event, trace or file: ";
+	int rc;
 
-	printf("%s: %s, %.1f s: %u of %u checks found something\n\n", name, what, a->seconds, found, a->n);
-	if (found)
-		rc = print_found(a, e);
-	/* "not checked, for lack of the event, trace or file: far memory (near_fills), bandwidth (l3_misses)" */
-	const char *before = "not checked, for lack of the event, trace or file: ";
-
+	printf("%s: %s, %.1f s: %u of %u checks found something\n\n", name, what, a->seconds, found, made);
+	rc = found ? print_found(a, e) : 0;
 	for (const struct trace_advised_check *c = a->checks; c < a->checks + a->n; c++)
 		if (c->advice.result == ADVICE_UNKNOWN) {
-			printf("%s%s (%s)", before, c->advice.kind, c->advice.evidence);
-			before = ", ";
+			if (strcmp(lacks, c->advice.evidence))
+				printf(*lacks ? " (%s)" : "%s", lacks);
+			printf("%s%s", *lacks ? ", " : before, c->advice.kind);
+			lacks = c->advice.evidence;
 		}
-	if (*before == ',')
-		putchar('\n');
+	printf(*lacks ? " (%s)\n" : "%s", lacks);
 	return rc;
 }
 
@@ -536,7 +535,7 @@ static int step_advise(const struct cmd *c, const struct args *a, struct step *s
 
 static void print_brief(const struct step *s)
 {
-	unsigned found = found_count(&s->found);
+	unsigned found = results_count(&s->found, ADVICE_FOUND);
 
 	for (const struct trace_advised_check *c = s->found.checks; c < s->found.checks + s->found.n; c++) {
 		if (c->advice.result != ADVICE_FOUND)

@@ -288,8 +288,8 @@ static bool find_starved(const struct advice_facts *f, char *out, size_t size)
 
 	range_find(f, pus_of(f), active_busy, &r);
 	return r.n && r.mean < FULL && waited >= STARVED * r.n &&
-		SAY("threads that could run waited for their PU, %.1f s in each second on a PU, and the %u PUs that "
-		    "worked did so for %.0f %% of the time", waited / r.n, r.n, 100 * r.mean);
+		SAY("threads that could run waited for their PU, %.1f s in each second on a PU, and the %u PU%s that "
+		    "worked did so for %.0f %% of the time", waited / r.n, r.n, PLURAL(r.n), 100 * r.mean);
 }
 
 /* A program that computes on GPUs waits for them. */
@@ -515,7 +515,7 @@ static const struct rule {
 	  "one thread a core: --hint=nomultithread, or --topo-place=scatter:core" },
 	{ "shared PU", { BUSY, SWITCHES }, find_shared, "bind each task to cores of its own: --topo-place=compact" },
 	{ "more threads than PUs", { BUSY, SWITCHES }, find_too_many,
-	  "start as many threads as the job has cores (--topo-omp=auto), or request more (-n, -c)" },
+	  "run as many threads as cores (--topo-omp=auto), request more (-n, -c), or see what else runs on them" },
 	{ "migrations", { BUSY, MIGRATIONS }, find_migrations,
 	  "bind tasks and threads: --topo-place=compact --topo-omp=auto" },
 	{ "serial part", { BUSY }, find_alone, "run that part in parallel, or as a step with fewer cores" },
