@@ -247,13 +247,14 @@ static int given_read(struct input *u, const char *what, struct given **list, si
 	return 0;
 }
 
-/* --collect: one node of each kind, into the working folder. */
+/* --collect: one node of each kind, into the working folder; if possible one with free CPUs. */
 static int collect(struct input *u, struct args *a, struct err *e)
 {
 	size_t n = u->audit.s.nnodes;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct scontrol_node *node = &u->audit.s.nodes[i];
+	for (size_t i = 0; i < 2 * n; i++) {
+		const struct scontrol_node *node = &u->audit.s.nodes[i % n];
+		bool full = node->allocated >= node->sockets * node->cores * node->threads;
 		struct kind *k = kind_of(u, node);
 		const char *const argv[] = { "srun", "-Q", "-N1", "-n1", "-t5", "-w", node->name, "lstopo-no-graphics",
 					     "--of", "xml", "--whole-system", NULL };
@@ -263,7 +264,7 @@ static int collect(struct input *u, struct args *a, struct err *e)
 
 		if (!k)
 			return err_set(e, "out of memory");
-		if (k->shape || k->node)
+		if (k->shape || k->node || node->away || (full && i < n))
 			continue;
 		k->node = node->name;
 		snprintf(file, sizeof(file), "%s.xml", node->name);

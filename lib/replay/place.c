@@ -308,15 +308,23 @@ static int touch_best(const struct search *s, unsigned node, unsigned tasks, uns
 	return is_uncut(s->placer, kind, cores, task_cores, task_of(s->job, kind, task_cores));
 }
 
-/* A share against placements on its own node and on each that the job does not have. */
-static int judge_touch(const struct search *s, const struct cluster_share *share, struct judgement *out)
+/*
+ * A share against placements on its own node and on each that the job does not have: those with room for its memory,
+ * near the cores unless the share's is far.
+ */
+static int judge_touch(const struct search *s, const struct cluster_share *share, bool far, struct judgement *out)
 {
+	static const struct request any = { .fit = FIT_PREFER, .level = LEVEL_NODE, .memory = FIT_OFF };
+	static const struct request near = { .fit = FIT_PREFER, .level = LEVEL_NODE, .memory = FIT_REQUIRE };
 	struct placer *p = s->placer;
+	struct past_job of_cores = *s->job;
 	const struct touch had = touch_of(p, p->cluster->nodes[share->node].kind, share->mask);
-	const struct search empty = { p, &p->empty, s->job, s->want };
+	const struct search empty = { p, &p->empty, &of_cores, &any };
+	const struct search others = { p, s->room, s->job, far ? &any : &near };
 	struct touch best, least = had;
 	unsigned ideal = touch_sum(&had);
 
+	of_cores.memory = 0;
 	for (size_t i = 0; i < p->cluster->nkinds; i++) {
 		int rc = p->sample[i] < 0 ? 0 : touch_best(&empty, p->sample[i], share->tasks, 1, &best);
 
@@ -335,7 +343,7 @@ static int judge_touch(const struct search *s, const struct cluster_share *share
 
 		if (p->taken[i] && i != share->node)
 			continue;
-		if ((rc = touch_best(s, i, share->tasks, task_cores, &best)) < 0)
+		if ((rc = touch_best(&others, i, share->tasks, task_cores, &best)) < 0)
 			return -1;
 		for (int lane = 0; rc && lane < LANES; lane++) {
 			bool less = best.n[lane] < had.n[lane];
@@ -352,8 +360,8 @@ static int judge_touch(const struct search *s, const struct cluster_share *share
 	return 0;
 }
 
-/* By the limits that the score has for a job's memory: more cores of a NUMA node than it has memory for. */
-static void judge_memory(const struct search *s, const struct cluster_share *share, struct judgement *out)
+/* Is a share's memory far, by the limits of the score: more cores of a NUMA node than it has memory for? */
+static bool judge_memory(const struct search *s, const struct cluster_share *share, struct judgement *out)
 {
 	static const struct request require = { .fit = FIT_PREFER, .level = LEVEL_NODE, .memory = FIT_REQUIRE };
 	const struct search near = { s->placer, s->room, s->job, &require };
@@ -372,18 +380,17 @@ static void judge_memory(const struct search *s, const struct cluster_share *sha
 		out->memory_needless = (!s->placer->taken[i] || i == share->node) &&
 			node_score(&near, i, share->tasks, 1, &c);
 	}
+	return far;
 }
 
 int placer_judge(struct placer *p, const struct cluster_room *r, const struct past_job *job,
 		 const struct cluster_shares *shares, struct judgement *out)
 {
 	static const struct request want = { .fit = FIT_PREFER, .level = LEVEL_NODE, .memory = FIT_OFF };
-	struct past_job of_cores = *job;
-	const struct search s = { p, r, job, &want }, cores = { p, r, &of_cores, &want };
+	const struct search s = { p, r, job, &want };
 	struct judgement v = {0};
 	int rc = 0;
 
-	of_cores.memory = 0;
 	fits_begin(p);
 	for (size_t i = 0; i < shares->n; i++)
 		p->taken[shares->list[i].node] = true;
@@ -397,8 +404,7 @@ int placer_judge(struct placer *p, const struct cluster_room *r, const struct pa
 			v.broken += taken && taken < k->cores &&
 				cluster_range_count(cluster_room_node(r, share->node), *k) == k->cores;
 		}
-		judge_memory(&s, share, &v);
-		rc = judge_touch(&cores, share, &v);
+		rc = judge_touch(&s, share, judge_memory(&s, share, &v), &v);
 	}
 	for (size_t i = 0; i < shares->n; i++)
 		p->taken[shares->list[i].node] = false;

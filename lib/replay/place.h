@@ -41,8 +41,8 @@ int stock_choose(const struct cluster_room *r, const struct past_job *job, bool 
 
 /*
  * What a job's cores touch, against the cores that the score would have chosen at that moment on each node that the job
- * could have had: the numbers of packages, NUMA nodes, L3 caches and dies. A level that a node lacks counts as in
- * score.h.
+ * could have had, with its memory near where it is near as it lies: the numbers of packages, NUMA nodes, L3 caches and
+ * dies. A level that a node lacks counts as in score.h.
  */
 enum judged_level { JUDGED_PACKAGE, JUDGED_NUMA, JUDGED_L3, JUDGED_LEVELS };
 enum level judged_level(enum judged_level j);

@@ -99,6 +99,18 @@ static struct scontrol_node *node_add(struct scontrol *s, const char *name)
 	return n;
 }
 
+/* Of "IDLE", "MIXED+PLANNED", "DOWN*", "IDLE+DRAIN". */
+static bool is_away(const char *state)
+{
+	static const char *const words[] = { "*", "DOWN", "DRAIN", "FAIL", "FUTURE", "INVALID", "MAINT", "POWER",
+					     "REBOOT", "RESERVED", "RESPOND", "UNKNOWN" };
+	size_t i = 0;
+
+	while (i < COUNT(words) && !strstr(state, words[i]))
+		i++;
+	return i < COUNT(words);
+}
+
 #define AFFINITY "match socket boundaries"
 
 struct reading {
@@ -130,6 +142,8 @@ static void node_word(void *user, const char *key, char *value, const char *rest
 		n->core_spec = number(value);
 	else if (!strcmp(key, "CPUSpecList"))
 		n->reserved = value;
+	else if (!strcmp(key, "State"))
+		n->away = is_away(value);
 	else if (!strcmp(key, "Reason"))
 		n->affinity = memmem(rest, strcspn(rest, "\n"), AFFINITY, strlen(AFFINITY));
 }

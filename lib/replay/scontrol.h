@@ -30,6 +30,7 @@ struct scontrol_node {
 	unsigned sockets, cores, threads;	/* cores of each socket, threads of each core, as in slurm.conf */
 	unsigned allocated;		/* CPUs */
 	unsigned core_spec;		/* CoreSpecCount */
+	bool away;			/* no job begins there: down, drained, reserved; read of text */
 	bool affinity;			/* its reason is that cores of a GPU do not match sockets */
 	const char *leaf;		/* its switch, or NULL */
 };

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """With Slurm's own slurmdbd and MariaDB: what `topiary why` says of a job lasts after slurmctld has forgotten it."""
+import json
 import re
 import shutil
 import subprocess
@@ -97,6 +98,20 @@ def test_verdicts_last_in_accounting(cluster):
     assert refused.returncode == 1 and "no verdict: it ended before it started" in refused.stderr, refused.stderr
     unknown = cluster.topiary("why", "999999", check=False)
     assert unknown.stderr.endswith("slurmctld does not know this job, or no longer, and neither does accounting\n")
+
+
+def test_audit_of_past_days(cluster):
+    """As a user: Slurm's records, each job that ran replayed once."""
+    for cores in (3, 5, 7):
+        cluster.job("true", "-N1", f"-n{cores}")
+
+    def ran():
+        words = ["sacct", "-anXP", "-S", "now-7days", "-o", "JobID,End,NodeList"]
+        return [line for line in cluster.command(words, user=JOB_USER).stdout.split("\n") if line.endswith("|cn1")]
+    assert wait_until(lambda: len(ran()) >= 3 and "Unknown" not in str(ran()), 30), ran()
+    told = json.loads(cluster.topiary("audit", "--json", "--days", "7", user=JOB_USER).stdout)["past"]
+    assert {policy["policy"]: policy["jobs"] for policy in told["policies"]} == dict.fromkeys(
+        ("stock", "block", "prefer"), len(ran())), (told, ran())
 
 
 def test_one_qos_at_first(cluster):

@@ -2,6 +2,9 @@
 # Copyright (C) 2026 The Topiary authors
 """Every job starts, waits and counts as it does under stock Slurm, and is placed along boundaries where its shape is
 its own to choose."""
+import json
+import re
+
 import pytest
 from rig.ask import fields
 from rig.processes import wait_until
@@ -148,3 +151,34 @@ def test_why_tells_of_the_cores_that_slurm_gave(plain):
     assert f"touches  {most} package{'s' * (most > 1)}, " in told, told
     even = len({len(mine) for mine in placed.values()}) == 1
     assert ("3 on each" if even else "6 tasks on 2 nodes\n") in told, told
+
+
+# The rig's hardware is the task's: lstopo itself is Debian's.
+LSTOPO = """\
+#!/bin/sh
+HWLOC_XMLFILE={folder}/nodes/$SLURMD_NODENAME/machine.xml exec /usr/bin/lstopo-no-graphics "$@"
+"""
+
+
+def test_audit_collects_what_a_stock_cluster_has(plain):
+    """As a user, from one node of each kind where jobs can begin."""
+    cluster = plain.stock
+    home, program = cluster.folder / "work" / "collected", cluster.folder / "bin" / "lstopo-no-graphics"
+    home.mkdir()
+    home.chmod(0o777)
+    program.write_text(LSTOPO.format(folder=cluster.folder))
+    program.chmod(0o755)
+    running(cluster, "-N1", "-n3", "-w", "big2")
+    running(cluster, "-N1", "-n32", "-w", "mid1")
+
+    def told(*words):
+        done = cluster.command([cluster.build / "topiary", "audit", "--json", *words], user="nobody", cwd=home)
+        return json.loads(done.stdout), re.findall(r"wrote (\S+)", done.stderr)
+    cluster.command(["scontrol", "update", "NodeName=big1", "State=DRAIN", "Reason=test"])
+    try:
+        found, wrote = told("--collect")
+    finally:
+        cluster.command(["scontrol", "update", "NodeName=big1", "State=RESUME"])
+    assert sorted(wrote) == ["big2.xml", "mid2.xml"] and found["audited"] == 2, (found, wrote)
+    assert found == told(*(word for node in ("big1", "mid1") for word in (
+        "--topology", f"{node}={cluster.folder}/nodes/{node}/machine.xml")))[0]
