@@ -167,7 +167,10 @@ done:
 	if (rc == CURLE_OK) {
 		*a = got;
 	} else {
-		err_set(e, "no answer from %s: %s%s", base, *why ? why : curl_easy_strerror(rc),
+		/* `why` has milliseconds then, by which a failure that lasts would be another one at each try. */
+		bool is_timed = rc == CURLE_COULDNT_CONNECT || rc == CURLE_OPERATION_TIMEDOUT;
+
+		err_set(e, "no answer from %s: %s%s", base, *why && !is_timed ? why : curl_easy_strerror(rc),
 			rc == CURLE_GOT_NOTHING && !strncasecmp(base, "http:", 5) ?
 			"; if the registry has a TlsCertificate, RegistryURL begins with https" : "");
 		http_free(&got);

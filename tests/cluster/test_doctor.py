@@ -135,4 +135,4 @@ def test_silent_registry_ends_the_probe(site, tmp_path):
                         (site.folder / "etc/topiary.conf").read_text())
         (tmp_path / "topiary.conf").write_text(config)
         found = doctor(site, site.env(TOPIARY_CONF=str(tmp_path / "topiary.conf")))
-    assert [f["check"] for f in found] == ["registry"] and "timed out" in found[0]["finding"], found
+    assert [f["check"] for f in found] == ["registry"] and "Timeout was reached" in found[0]["finding"], found

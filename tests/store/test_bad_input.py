@@ -416,6 +416,7 @@ def test_agent_gives_up_at_its_deadline(restartable, tmp_path):
     done = restartable.agent("late", file, "--deadline", "3")
     restartable.start_topiaryd()
     assert done.returncode == 1 and "late: not acknowledged within 3 s" in done.stderr
+    assert done.stderr.count("\n") == 2, "a failure that lasts is logged once"
     assert time.monotonic() - begun < 15
 
 
