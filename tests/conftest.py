@@ -78,10 +78,10 @@ SHARING = {"plain": "daemons fates mixture reservations resize suspend",
            "rich": "dynamic_nodes gres preemption specialised_cores", "network": "exclusive_topology network"}
 SHARED = {f"tests/cluster/compose/test_{name}.py": pair for pair, names in SHARING.items() for name in names.split()}
 # What takes longest begins first, so that no worker is alone with it at the end.
-LONGEST = ["tests/cluster/test_bad_input.py", "tests/unit/test_offline_audit.py", "tests/whole/test_whole.py",
-           "tests/cluster/test_hostile.py", "plain", "rich", "network", "tests/cluster/test_audit.py",
-           "tests/cluster/test_rank_file.py", "tests/store/test_fabric.py",
-           "tests/cluster/test_monitor.py", "tests/cluster/test_fit.py", "tests/cluster/test_place.py"]
+LONGEST = ["tests/whole/test_whole.py", "tests/cluster/test_hostile.py", "plain", "tests/store/test_baseline.py",
+           "rich", "network", "tests/unit/test_offline_audit.py", "tests/cluster/test_audit.py",
+           "tests/cluster/test_rank_file.py", "tests/store/test_fabric.py", "tests/cluster/test_monitor.py",
+           "tests/cluster/test_fit.py", "tests/cluster/test_place.py"]
 
 
 def work_of(nodeid):

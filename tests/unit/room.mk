@@ -31,20 +31,28 @@ sanitized: all units
 # The unit tests and lint without root, network or set-up, in a minute or little more on two cores once built. Without Slurm's source, which set-up brings, neither
 # the command nor the select plugin can be built: then only the unit programs run that need neither. Two programs switch users, as root.
 FAST_PROGRAMS = $(filter-out $(addprefix %/test_,run_dir step_topology $(if $(SLURM_SRC),,decide)),$(filter $(BUILD)/tests/test_%,$(UNITS)))
-# Without the Python tests that are marked as slow (tests/pytest.ini).
-FAST_PYTHON = $(if $(SLURM_SRC),$(wildcard tests/unit/test_*.py))
-# In four parts at once, because many wait.
-FAST_PART_1 = $(filter $(wildcard tests/unit/test_offline_[a-m]*),$(FAST_PYTHON))
-FAST_PART_2 = $(filter $(wildcard tests/unit/test_offline_[n-z]*),$(FAST_PYTHON))
-FAST_PART_3 = $(filter-out tests/unit/test_offline_%,$(FAST_PYTHON))
-FAST_PART_4 = $(FAST_PROGRAMS:$(BUILD)/tests/%=tests/unit/%.c)
-FAST_PARTS = $(if $(SLURM_SRC),fast-part-1 fast-part-2 fast-part-3) fast-part-4
+# In four parts at once, because many wait, without the tests that are marked as slow (tests/pytest.ini). What passed is not run again until
+# it, or what all of its part use, has changed.
+# fast PART, PROGRAMS or TESTS, what all of them use
+define fast
+FAST_PARTS += $(BUILD)/fast-$(1)
+$(BUILD)/fast-$(1): $(2) $(3)
+	@$$(PYTEST) $$(patsubst $(BUILD)/tests/%,tests/unit/%.c,$$(filter $(2),$$(if $$(filter $(3),$$?),$$^,$$?))) -m 'not slow' || \
+		test $$$$? = 5	# all are marked
+	@touch $$@
+endef
+FAST_USED = $(wildcard tests/*.* tests/data/*.* tests/data/*/*.*)
+FAST_PYTHON_USED = $(FAST_USED) $(PROGRAMS) $(PLUGINS) $(filter-out $(BUILD)/tests/test_%,$(UNITS)) $(wildcard Makefile *.md \
+	*/room.mk */*/room.mk bench/*.* docs/*.* packaging/* packaging/*/* sql/* tests/rig/*.* tools/*)
+$(eval $(call fast,1,$(FAST_PROGRAMS),$(FAST_USED)))
+ifneq ($(SLURM_SRC),)
+$(eval $(call fast,2,$(wildcard tests/unit/test_offline_[a-m]*.py),$(FAST_PYTHON_USED)))
+$(eval $(call fast,3,$(wildcard tests/unit/test_offline_[n-z]*.py),$(FAST_PYTHON_USED)))
+$(eval $(call fast,4,$(filter-out tests/unit/test_offline_%,$(wildcard tests/unit/test_*.py)),$(FAST_PYTHON_USED)))
+endif
 check-fast: $(if $(SLURM_SRC),all units,$(FAST_PROGRAMS))
 	@$(MAKE) --no-print-directory -j5 $(FAST_PARTS) lint
 	@test "$(SLURM_SRC)" || \
 		echo "check-fast: NOT TESTED: what needs the command or the select plugin; packaging/setup brings Slurm's source for them" >&2
 
-fast-part-1 fast-part-2 fast-part-3 fast-part-4: fast-part-%:
-	@$(PYTEST) $(FAST_PART_$*) -m 'not slow'
-
-.PHONY: check-unit check-asan sanitized check-fast fast-part-1 fast-part-2 fast-part-3 fast-part-4
+.PHONY: check-unit check-asan sanitized check-fast

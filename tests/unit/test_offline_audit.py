@@ -137,9 +137,9 @@ def true_of(job, nodes, level):
     return {"on": on, "needs": needs, "free_at_most": most, "tasks_span": spans} if needs else None
 
 
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", range(4))
 def test_is_right(tmp_path, part):
-    """200 audits in all."""
+    """80 audits in all."""
     wrong = []
     for seed in range(part * 20, part * 20 + 20):
         rng, kinds, nodes, jobs = drawn(seed)
