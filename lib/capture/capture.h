@@ -68,6 +68,9 @@ bool counters_name_file(const char *prefix, int rank);
 /* Start counting; when memory is short nothing is counted. */
 void counters_start(int rank, int ranks);
 bool counters_active(void);
+
+/* Is there something to write? Also where counting has ended by itself (counters.c). */
+bool counters_started(void);
 void counters_add(enum counter_kind kind, int to, uint64_t bytes);
 
 /*

@@ -51,6 +51,10 @@ void *symbol_data(const char *name)
 static int key = MPI_KEYVAL_INVALID, window_key = MPI_KEYVAL_INVALID;
 static MPI_Group world_group;
 
+/* Of MPI_COMM_WORLD, by which most messages go: found without asking MPI. */
+static struct comm_ranks *world_ranks;
+static MPI_Comm world;
+
 /* Open MPI's macros refer to data of the library, which is not linked. */
 #ifdef OPEN_MPI
 #define COMM(name, constant) ((MPI_Comm) symbol_data(name))
@@ -105,24 +109,6 @@ static int window_delete_attribute(MPI_Win window, int k, void *value, void *ext
 	(void) window, (void) k, (void) extra;
 	comm_ranks_free(value);
 	return MPI_SUCCESS;
-}
-
-void comm_ranks_start(void)
-{
-	if (PMPI(MPI_Comm_create_keyval)(copy_none, delete_attribute, &key, NULL) != MPI_SUCCESS ||
-	    PMPI(MPI_Win_create_keyval)(window_copy_none, window_delete_attribute, &window_key, NULL) != MPI_SUCCESS ||
-	    PMPI(MPI_Comm_group)(comm_world(), &world_group) != MPI_SUCCESS)
-		key = MPI_KEYVAL_INVALID;
-}
-
-/* MPI_Finalize deletes the attributes of MPI_COMM_WORLD. */
-void comm_ranks_end(void)
-{
-	if (key == MPI_KEYVAL_INVALID)
-		return;
-	PMPI(MPI_Group_free)(&world_group);
-	PMPI(MPI_Win_free_keyval)(&window_key);
-	PMPI(MPI_Comm_free_keyval)(&key);
 }
 
 /* Frees the group. NULL when its ranks cannot be determined. */
@@ -180,6 +166,27 @@ static struct comm_ranks *new_of_comm(handle h)
 	return NULL;
 }
 
+void comm_ranks_start(void)
+{
+	if (PMPI(MPI_Comm_create_keyval)(copy_none, delete_attribute, &key, NULL) != MPI_SUCCESS ||
+	    PMPI(MPI_Win_create_keyval)(window_copy_none, window_delete_attribute, &window_key, NULL) != MPI_SUCCESS ||
+	    PMPI(MPI_Comm_group)(comm_world(), &world_group) != MPI_SUCCESS)
+		key = MPI_KEYVAL_INVALID;
+	world = comm_world();
+	world_ranks = key == MPI_KEYVAL_INVALID ? NULL : new_of_comm((handle) world);
+}
+
+/* MPI_Finalize deletes the attributes of MPI_COMM_WORLD. */
+void comm_ranks_end(void)
+{
+	if (key == MPI_KEYVAL_INVALID)
+		return;
+	world_ranks = NULL;
+	PMPI(MPI_Group_free)(&world_group);
+	PMPI(MPI_Win_free_keyval)(&window_key);
+	PMPI(MPI_Comm_free_keyval)(&key);
+}
+
 static struct comm_ranks *cached_of_window(handle window)
 {
 	struct comm_ranks *p;
@@ -223,6 +230,8 @@ static const struct comm_ranks *ranks_find(handle h, struct comm_ranks *(*cached
 
 const struct comm_ranks *comm_ranks_of(handle h)
 {
+	if ((MPI_Comm) h == world && world_ranks && counters_active())
+		return world_ranks;
 	return ranks_find(h, cached_of_comm, new_of_comm);
 }
 

@@ -9,7 +9,14 @@
 
 #include "base/array.h"
 
-#define FIRST_WRITE UINT64_C(1000000000)	/* nanoseconds after the start */
+#define SECOND UINT64_C(1000000000)	/* nanoseconds, from the start to the first write */
+
+/*
+ * --topo-matrix=auto: counting ends with the first write after so many seconds at which, as at the one before, the
+ * shares of the destinations have changed by at most so much.
+ */
+#define END_SECONDS 16
+#define END_DISTANCE 0.01
 
 struct counter {
 	uint64_t bytes, messages;
@@ -19,7 +26,11 @@ static struct {
 	char path[PATH_MAX];
 	int rank, ranks;
 	uint64_t started, next_write;
-	struct counter *cells;	/* cells[kind * ranks + destination] */
+	struct counter *cells;	/* cells[kind * ranks + destination]; NULL: nothing is counted (any more) */
+	struct counter *counted;	/* the same, until they have been written for the last time */
+	uint64_t *before;	/* bytes to each destination at the last write; NULL: counting does not end by itself */
+	unsigned unchanged;	/* writes at which the pattern had not changed */
+	uint64_t ended;		/* when counting has ended by itself, or 0 */
 } state;
 
 static _Thread_local struct counter_list *redirected;
@@ -45,13 +56,42 @@ void counters_start(int rank, int ranks)
 	state.rank = rank;
 	state.ranks = ranks;
 	state.started = clock_coarse();
-	state.next_write = state.started + FIRST_WRITE;
+	state.next_write = state.started + SECOND;
+	state.counted = cells;
+	state.before = getenv("TOPIARY_LEARN") ? calloc(ranks, sizeof(*state.before)) : NULL;
 	__atomic_store_n(&state.cells, cells, __ATOMIC_RELEASE);
 }
 
 bool counters_active(void)
 {
 	return __atomic_load_n(&state.cells, __ATOMIC_ACQUIRE);
+}
+
+bool counters_started(void)
+{
+	return state.counted;
+}
+
+/* Half the sum of the differences of the destinations' shares of all bytes, since the last call. */
+static double pattern_change(void)
+{
+	double sum_before = 0, sum = 0, change = 0;
+
+	for (int pass = 0; pass < 2; pass++)
+		for (int r = 0; r < state.ranks; r++) {
+			uint64_t bytes = 0;
+
+			for (int kind = 0; kind < COUNTER_KINDS; kind++)
+				bytes += state.counted[(size_t) kind * state.ranks + r].bytes;
+			if (!pass) {
+				sum += bytes;
+				sum_before += state.before[r];
+				continue;
+			}
+			change += sum && sum_before ? __builtin_fabs(bytes / sum - state.before[r] / sum_before) : 1;
+			state.before[r] = bytes;
+		}
+	return change / 2;
 }
 
 /* The thread that advances the time writes, the others continue. */
@@ -61,8 +101,16 @@ static void write_when_due(void)
 
 	if (at >= due && __atomic_compare_exchange_n(&state.next_write, &due, 2 * at - state.started, false,
 	    __ATOMIC_RELAXED,
-						     __ATOMIC_RELAXED))
+						     __ATOMIC_RELAXED)) {
 		counters_write();
+		if (!state.before)
+			return;
+		state.unchanged = pattern_change() <= END_DISTANCE ? state.unchanged + 1 : 0;
+		if (state.unchanged > 1 && at - state.started >= END_SECONDS * SECOND) {
+			state.ended = at;
+			__atomic_store_n(&state.cells, NULL, __ATOMIC_RELEASE);
+		}
+	}
 }
 
 void counters_add(enum counter_kind kind, int to, uint64_t bytes)
@@ -95,13 +143,15 @@ void counters_add_list(const struct counter_list *l)
 
 static void write_kind(FILE *out, enum counter_kind kind, char letter)
 {
-	const struct counter *s = &state.cells[(size_t) kind * state.ranks];
+	const struct counter *s = &state.counted[(size_t) kind * state.ranks];
+	/* Ranks end counting at different times: what they went on to send is what they sent before. */
+	double more = state.ended ? (double) (clock_coarse() - state.started) / (state.ended - state.started) : 1;
 
 	for (int r = 0; r < state.ranks; r++)
 		if (s[r].messages)
 			fprintf(out, "%c\t%d\t%d\t%" PRIu64 " bytes\t%" PRIu64 " msgs sent\n", letter, state.rank, r,
-				s[r].bytes,
-				s[r].messages);
+				more > 1 ? (uint64_t) (s[r].bytes * more) : s[r].bytes,
+				more > 1 ? (uint64_t) (s[r].messages * more) : s[r].messages);
 }
 
 struct counters_file_stamp counters_file_stamp(void)
@@ -154,12 +204,13 @@ void counters_remove_file(void)
 /* The counters are not freed: another thread may still be adding. */
 void counters_stop(void)
 {
+	state.counted = NULL;
 	__atomic_store_n(&state.cells, NULL, __ATOMIC_RELEASE);
 }
 
 void counters_end(void)
 {
-	if (!counters_active())
+	if (!counters_started())
 		return;
 	counters_write();
 	counters_stop();

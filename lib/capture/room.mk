@@ -17,3 +17,4 @@ $(CAPTURE) $(CAPTURE_MPICH): $(CAPTURE_SOURCES) $(wildcard lib/capture/*.h) lib/
 capture: $(CAPTURE)
 all: $(CAPTURES)
 .PHONY: capture
+$(eval $(call unit,test_counters,tests/unit/test_counters.c,,ompi-c,))

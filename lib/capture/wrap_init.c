@@ -162,7 +162,7 @@ WRAP(MPI_Finalize, (void))
 	struct counters_file_stamp before;
 	int rc;
 
-	if (counters_active()) {
+	if (counters_started()) {
 		comm_ranks_end();
 		if (!may_be_monitored)
 			counters_end();
@@ -181,7 +181,7 @@ WRAP(MPI_Finalize, (void))
 
 WRAP(MPI_Abort, (handle comm, int code))
 {
-	if (counters_active())
+	if (counters_started())
 		counters_write();
 	return REAL(MPI_Abort)(comm, code);
 }
