@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/cmd_line.h"
 #include "base/log.h"
@@ -164,18 +163,6 @@ static int service_start(struct service *s, struct err *e)
 	return 0;
 }
 
-static void service_stop(struct service *s)
-{
-	readiness_stop(s->readiness);
-	upkeep_stop(s->upkeep);
-	publisher_stop(s->publisher);
-	committer_stop(s->committer);
-	gate_free(s->gate);
-	verified_cache_free(s->verified);
-	parser_stop(s->parser);
-	pg_servers_stop(s->hosts);
-}
-
 /* systemd waits for it, as for sd_notify(3): its socket has a path, or with @ an abstract name. */
 static void notify_ready(void)
 {
@@ -227,7 +214,14 @@ static int service_run(struct service *s, struct err *e)
 			server_drain(server);
 	}
 	server_stop(server);
-	service_stop(s);
+	readiness_stop(s->readiness);
+	upkeep_stop(s->upkeep);
+	publisher_stop(s->publisher);
+	committer_stop(s->committer);
+	gate_free(s->gate);
+	verified_cache_free(s->verified);
+	parser_stop(s->parser);
+	pg_servers_stop(s->hosts);
 	return rc;
 }
 

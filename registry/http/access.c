@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "handlers.h"
 
-#include <strings.h>
-#include <unistd.h>
-#include <time.h>
 #include <pwd.h>
 
 #include "hwxml/redact.h"
@@ -80,10 +77,10 @@ static bool is_user(void *call, const char *user)
 }
 
 /* A refused attempt may be an attack, so it is logged, too. */
-static int admin_refuse(struct call *c, const char *why, const char *what)
+static int admin_refuse(struct call *c, const char *why)
 {
-	log_warning("%s: uid %u %s may not %s", c->node, (unsigned) c->signer, why, what);
-	return call_fail(c, 403, "%s: uid %u %s may not %s", c->node, (unsigned) c->signer, why, what);
+	log_warning("%s: uid %u %s may not %s", c->node, (unsigned) c->signer, why, c->what);
+	return call_fail(c, 403, "%s: uid %u %s may not %s", c->node, (unsigned) c->signer, why, c->what);
 }
 
 static bool is_admin(struct call *c)
@@ -91,14 +88,9 @@ static bool is_admin(struct call *c)
 	return c->signer == geteuid() || settings_list_any(c->service->settings.admins, is_user, c);
 }
 
-static bool is_admin_host(struct call *c)
-{
-	return peer_is_here(c) || settings_list_any(c->service->settings.admin_hosts, peer_is_host, c);
-}
-
 bool admin_check(struct call *c)
 {
-	return is_admin(c) && is_admin_host(c);
+	return is_admin(c) && (peer_is_here(c) || settings_list_any(c->service->settings.admin_hosts, peer_is_host, c));
 }
 
 int admin_check_claim(struct call *c)
@@ -113,14 +105,14 @@ int admin_check_claim(struct call *c)
 	return 0;
 }
 
-int admin_admit(struct call *c, const char *what)
+int admin_admit(struct call *c)
 {
 	if (call_check_credential(c))
 		return -1;
 	if (!is_admin(c))
-		return admin_refuse(c, "is not one of Admins and", what);
-	if (!is_admin_host(c))
-		return admin_refuse(c, "is on a host that is not one of AdminHosts, or behind a proxy, and", what);
+		return admin_refuse(c, "is not one of Admins and");
+	if (!admin_check(c))
+		return admin_refuse(c, "is on a host that is not one of AdminHosts, or behind a proxy, and");
 	return admin_check_claim(c);
 }
 

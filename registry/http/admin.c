@@ -15,11 +15,6 @@
  * is so before any row is locked.
  */
 
-int accept_admit(struct call *c)
-{
-	return admin_admit(c, "accept a node");
-}
-
 /* The node's present state. */
 enum { LAYOUT, BASE, SHAPE, CLASS, EXACT, DRIFTS, SHA256 };	/* admin_query_node */
 #define NODE_STATE "SELECT n.layout, b.id, f.shape, b.class, n.sha256 = b.sha256, d.node IS NOT NULL," \
@@ -187,11 +182,6 @@ void accept_node(struct call *c)
 
 /* --- forget --- */
 
-int forget_admit(struct call *c)
-{
-	return admin_admit(c, "remove a node");
-}
-
 #define HOLD "SELECT encode(sha256, 'hex') FROM node WHERE name = $1 FOR UPDATE"
 /* Drift, facts and measurements refer to the node's row and are deleted with it. */
 #define FORGET "WITH gone AS (DELETE FROM node WHERE name = $1)," \
@@ -232,29 +222,6 @@ void forget_node(struct call *c)
 
 /* --- check of stored documents --- */
 
-static int claim_admit(struct call *c, const char *claim, const char *what)
-{
-	const char *after = call_param(c, "after");
-	char sha256[HASH_HEX];
-
-	snprintf(c->node, sizeof(c->node), "%s", claim);
-	if (admin_admit(c, what))
-		return -1;
-	hash_hex(after ? after : "", after ? strlen(after) : 0, sha256);
-	return strcmp(sha256, c->claim.sha256) ? call_fail(c, 403, "%s: the credential was signed for other documents",
-							   c->node) : 0;
-}
-
-int fsck_admit(struct call *c)
-{
-	return claim_admit(c, FSCK_CLAIM, "check stored documents");
-}
-
-int fsck_repair_admit(struct call *c)
-{
-	return claim_admit(c, FSCK_REPAIR_CLAIM, "repair stored documents");
-}
-
 void fsck_post(struct call *c)
 {
 	const char *after = call_param(c, "after") ? call_param(c, "after") : "";
@@ -262,8 +229,14 @@ void fsck_post(struct call *c)
 	struct fsck f = { .bases = c->service->bases, .parser = c->service->parser,
 			  .record = !strcmp(c->node, FSCK_REPAIR_CLAIM) };
 	char stored[DB_KEY];	/* for progress displays */
+	char sha256[HASH_HEX];
 	struct err e;
 
+	hash_hex(after, strlen(after), sha256);
+	if (strcmp(sha256, c->claim.sha256)) {
+		call_fail(c, 403, "%s: the credential was signed for other documents", c->node);
+		return;
+	}
 	if (gate_enter(c->service->gate, &slot) != GATE_ENTERED) {
 		call_fail(c, 503, "%s: too many documents are being processed; try again later", c->node);
 		return;

@@ -4,12 +4,9 @@
 
 #include <pthread.h>
 #include <stdarg.h>
-#include <strings.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "delta/pack.h"
-#include "shape/hostlist.h"
 
 /*
  * Notes

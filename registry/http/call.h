@@ -115,7 +115,7 @@ struct call {
 	struct sockaddr_storage client;
 	bool proxied;			/* peer is what a trusted proxy says, in client */
 	int fd;				/* of the connection */
-	const char *purpose;		/* of the credential that the route requires, or NULL */
+	const char *purpose, *what;	/* of the credential that the route requires, or NULL (struct route) */
 	unsigned busy;			/* open connections */
 	struct claim claim;		/* the verified claim, with the node's name as in `node`, and who signed it */
 	char signed_name[256];		/* the node's name as it was signed */

@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "handlers.h"
 
-#include <strings.h>
-
 #include "base/log.h"
 #include "delta/pack.h"
 #include "fabric/read/json.h"
@@ -19,16 +17,9 @@
  *
  * No data. Called in a worker, with the whole body.
  */
-#define DOCUMENT_MAX ((size_t) 32 << 20)	/* 50,000 hosts take half of it */
 #define ENTRIES "100"
 
 static const unsigned status_of[] = { [FABRIC_ABSENT] = 404, [FABRIC_BAD] = 400, [FABRIC_FAILED] = 503 };
-
-int fabric_admit(struct call *c)
-{
-	snprintf(c->node, sizeof(c->node), "%s", FABRIC_CLAIM);
-	return call_check_zstd(c) || admin_admit(c, "import a fabric") || call_check_length(c, DOCUMENT_MAX) ? -1 : 0;
-}
 
 static void fabric_store(struct call *c, const struct fabric *f)
 {
@@ -138,12 +129,8 @@ static const unsigned costs_status[] = { [COSTS_ABSENT] = 404, [COSTS_BAD] = 422
 
 int costs_admit(struct call *c)
 {
-	return call_check_zstd(c) || call_check_credential(c) || admin_check_claim(c) ||
-	       call_check_length(c, HWBENCH_JSON_MAX) ? -1 : 0;
-}
-
-int costs_admit_peer(struct call *c)
-{
+	if (call_check_credential(c) || admin_check_claim(c))
+		return -1;
 	if (admin_check(c))
 		return 0;
 	if (c->signer == 0)

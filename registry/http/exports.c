@@ -3,7 +3,6 @@
 #include "handlers.h"
 
 #include <assert.h>
-#include <strings.h>
 
 #include "base/log.h"
 #include "ingest/gate.h"
@@ -35,19 +34,17 @@ int export_admit(struct call *c)
 	if (!*c->claim.key)
 		return call_fail(c, 401, "%s: the credential has no key for the acknowledgement: topiaryd and"
 					 " topiary-agent must be of the same release", c->node);
-	if (call_check_length(c, CANON_MAX_BYTES))
-		return -1;
 	if (c->claim.seq > INT64_MAX)
 		return call_fail(c, 400, "%s: the sequence number is out of range", c->node);
-	return 0;
+	return peer_admit(c);
 }
 
-int export_admit_zstd(struct call *c)
+int export_admit_document(struct call *c)
 {
 	char host[INET6_ADDRSTRLEN];
 	unsigned pause;
 
-	if (call_check_zstd(c) || export_admit(c))
+	if (export_admit(c))
 		return -1;
 	if (!(pause = gate_backoff(c->service->gate, peer_host(c, host) ?: c->node)))
 		return 0;
@@ -120,37 +117,6 @@ static void export_finish(struct export *x)
 	c->done(c);
 }
 
-static void reply_result(struct call *c, const struct commit_request *d)
-{
-	char text[320];
-
-	switch (d->result) {
-	case COMMIT_OK:
-		receipt_reply(c, &d->receipt);
-		break;
-	case COMMIT_ABSENT:
-		call_json(c, 202, json_pack("{s:s, s:i}", "send", "topology", "spread",
-					    (int) gate_window(c->service->gate)));
-		break;
-	case COMMIT_STALE:
-		/* The agent continues from the last sequence number, whatever its clock says. */
-		snprintf(text, sizeof(text), "%s: sequence number %" PRIu64 " is not above %" PRIu64 ", the last of"
-			 " this boot", c->node, c->claim.seq, d->receipt.last);
-		call_json(c, 409, json_pack("{s:s, s:I}", "error", text, "last", (json_int_t) d->receipt.last));
-		break;
-	case COMMIT_QUOTA:
-		fail_quota(c);
-		break;
-	case COMMIT_CLASS:
-	case COMMIT_GONE:
-		call_fail(c, 503, "%s: its class or base is being changed; retry", c->node);
-		break;
-	case COMMIT_FAILED:
-		call_fail(c, 503, "%s: %s", c->node, d->err.text);
-		break;
-	}
-}
-
 /*
  * In a slot of the gate, decompressed first unless it is held: 0, or -1 with the reply filled. While the export waits
  * for its transaction, the document is kept for another attempt within a budget: any number of exports may wait there,
@@ -220,13 +186,38 @@ static void encode_and_commit(struct call *c)
 static void export_done(struct commit_request *d)
 {
 	struct export *x = (struct export *) ((char *) d - offsetof(struct export, commit));
+	char text[320];
 
 	if ((d->result == COMMIT_CLASS || d->result == COMMIT_GONE) && x->attempts < ENCODE_ATTEMPTS) {
 		encoded_free(&x->encoded);
 		if (x->call->run(x->call, encode_and_commit))
 			return;
 	}
-	reply_result(x->call, d);
+	switch (d->result) {
+	case COMMIT_OK:
+		receipt_reply(x->call, &d->receipt);
+		break;
+	case COMMIT_ABSENT:
+		call_json(x->call, 202, json_pack("{s:s, s:i}", "send", "topology", "spread",
+					    (int) gate_window(x->call->service->gate)));
+		break;
+	case COMMIT_STALE:
+		/* The agent continues from the last sequence number, whatever its clock says. */
+		snprintf(text, sizeof(text), "%s: sequence number %" PRIu64 " is not above %" PRIu64 ", the last of"
+			 " this boot", x->call->node, x->call->claim.seq, d->receipt.last);
+		call_json(x->call, 409, json_pack("{s:s, s:I}", "error", text, "last", (json_int_t) d->receipt.last));
+		break;
+	case COMMIT_QUOTA:
+		fail_quota(x->call);
+		break;
+	case COMMIT_CLASS:
+	case COMMIT_GONE:
+		call_fail(x->call, 503, "%s: its class or base is being changed; retry", x->call->node);
+		break;
+	case COMMIT_FAILED:
+		call_fail(x->call, 503, "%s: %s", x->call->node, d->err.text);
+		break;
+	}
 	export_finish(x);
 }
 

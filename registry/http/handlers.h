@@ -13,7 +13,7 @@
 /* --- exports.c: PUT /v1/nodes/NAME/boot and .../topology, sent by topiary-agent --- */
 
 int export_admit(struct call *c);
-int export_admit_zstd(struct call *c);
+int export_admit_document(struct call *c);
 /* These finish their requests themselves (struct call). */
 void export_boot(struct call *c);
 void export_topology(struct call *c);
@@ -26,7 +26,6 @@ void export_topology(struct call *c);
  * once. Nodes that do not drift stay; accepting one changes nothing. Signed by an administrator (admin_check) for
  * CLAIM_ACCEPT with the hash of the accepted document.
  */
-int accept_admit(struct call *c);
 void accept_node(struct call *c);
 
 /*
@@ -35,7 +34,6 @@ void accept_node(struct call *c);
  * Bases and classes that nothing else uses are deleted by upkeep. A node that exports again is a new one. Signed by an
  * administrator (admin_check) for CLAIM_FORGET with the hash of its current document.
  */
-int forget_admit(struct call *c);
 void forget_node(struct call *c);
 
 /*
@@ -46,8 +44,6 @@ void forget_node(struct call *c);
  */
 #define FSCK_CLAIM "fsck"
 #define FSCK_REPAIR_CLAIM "fsck-repair"
-int fsck_admit(struct call *c);
-int fsck_repair_admit(struct call *c);
 void fsck_post(struct call *c);
 
 /*
@@ -58,7 +54,6 @@ void fsck_post(struct call *c);
  */
 #define COSTS_ZSTD_MAX (256u << 10)	/* bytes of the body */
 int costs_admit(struct call *c);
-int costs_admit_peer(struct call *c);
 void costs_put(struct call *c);
 
 /* CostsFile; the values of one node are in reads.c. */
@@ -71,7 +66,7 @@ void costs_read(struct call *c);
  * place of a node.
  */
 #define FABRIC_CLAIM "fabric"
-int fabric_admit(struct call *c);
+#define FABRIC_JSON_MAX ((size_t) 32 << 20)	/* bytes; 50,000 hosts take half of it */
 void fabric_put(struct call *c);
 void read_fabric(struct call *c);
 void read_fabric_levels(struct call *c);
@@ -104,10 +99,10 @@ void reply_rows(struct call *c, const char *first, const char *name, const char 
 /*
  * Admit an administrator's request: signed for the route's purpose by one of Admins or the user who runs topiaryd,
  * recently, for c->node, and sent from the registry's own host (peer_is_here) or one of AdminHosts: root of any node
- * can sign as any user. `what` completes the refusal: "accept a node". 0, or -1 with the reply filled. May wait for the
- * resolver.
+ * can sign as any user. The route's `what` completes the refusal: "accept a node". 0, or -1 with the reply filled. May
+ * wait for the resolver.
  */
-int admin_admit(struct call *c, const char *what);
+int admin_admit(struct call *c);
 
 /* Is the verified claim about c->node, and recent? For requests of any user. 0, or -1 with the reply filled. */
 int admin_check_claim(struct call *c);

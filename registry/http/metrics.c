@@ -2,10 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "metrics.h"
 
-#include <assert.h>
 #include <pthread.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/settings_here.h"

@@ -6,17 +6,12 @@
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <pthread.h>
-#include <strings.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/settings_here.h"
-#include "shape/hostlist.h"
-#include "base/std.h"
 #include "base/string_map.h"
 
 /*
@@ -299,22 +294,6 @@ static bool end_fill(const struct sockaddr *a, unsigned char *family, __be16 *po
 	return true;
 }
 
-static bool request_make(int fd, const struct sockaddr *peer, struct request *q)
-{
-	struct sockaddr_storage own;
-	socklen_t len = sizeof(own);
-
-	*q = (struct request){
-		.head = { .nlmsg_len = sizeof(*q), .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST },
-		.body = { .sdiag_protocol = IPPROTO_TCP, .idiag_states = ~0u,
-			  .id.idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE } },
-	};
-	return getsockname(fd, (struct sockaddr *) &own, &len) == 0 &&
-		end_fill((struct sockaddr *) &own, &q->body.sdiag_family, &q->body.id.idiag_dport,
-			 q->body.id.idiag_dst) &&
-		end_fill(peer, &q->body.sdiag_family, &q->body.id.idiag_sport, q->body.id.idiag_src);
-}
-
 /* Of all requests: a socket costs the kernel more than the question. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int diag = -1;
@@ -355,10 +334,18 @@ static bool sock_owner(int fd, const struct sockaddr *peer, uid_t *uid)
 {
 	union answer answer;
 	const struct inet_diag_msg *found = NLMSG_DATA(&answer.head);
-	struct request q;
+	struct sockaddr_storage own;
+	socklen_t len = sizeof(own);
+	struct request q = {
+		.head = { .nlmsg_len = sizeof(q), .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST },
+		.body = { .sdiag_protocol = IPPROTO_TCP, .idiag_states = ~0u,
+			  .id.idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE } },
+	};
 	int rc;
 
-	if (!request_make(fd, peer, &q))
+	if (getsockname(fd, (struct sockaddr *) &own, &len) ||
+	    !end_fill((struct sockaddr *) &own, &q.body.sdiag_family, &q.body.id.idiag_dport, q.body.id.idiag_dst) ||
+	    !end_fill(peer, &q.body.sdiag_family, &q.body.id.idiag_sport, q.body.id.idiag_src))
 		return false;
 	pthread_mutex_lock(&lock);
 	rc = ask_kernel(&q, &answer);

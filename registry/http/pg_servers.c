@@ -129,22 +129,6 @@ static unsigned count_servers(const PQconninfoOption *options)
 #define TIMELINE "CASE WHEN pg_is_in_recovery() THEN '0' ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END"
 #define QUERY_SERVER "SELECT " TIMELINE ", system_identifier FROM pg_control_system()"
 
-static void query_server(struct pg_server *h)
-{
-	struct db *db = db_acquire(h->pool, NULL);
-	PGresult *r = db && db_limit(db, REPLY_SECONDS, NULL) == 0 ? db_query(db, NULL, QUERY_SERVER, 0, NULL) : NULL;
-
-	h->reached = r != NULL;
-	h->primary = false;
-	if (r) {
-		h->timeline = strtoul(PQgetvalue(r, 0, 0), NULL, 16);
-		h->primary = h->timeline > 0;
-		snprintf(h->system, sizeof(h->system), "%s", PQgetvalue(r, 0, 1));
-	}
-	PQclear(r);
-	db_release(db);
-}
-
 /* The lock is held. */
 static int find_split(struct pg_servers *s, const struct pg_server *found, struct err *e)
 {
@@ -187,7 +171,19 @@ static void query_servers(struct pg_servers *s)
 		return;
 	for (unsigned i = 0; i < s->n; i++) {
 		found[i] = s->all[i];
-		query_server(&found[i]);
+		struct db *db = db_acquire(found[i].pool, NULL);
+		PGresult *r = db && db_limit(db, REPLY_SECONDS, NULL) == 0 ? db_query(db, NULL, QUERY_SERVER, 0, NULL) :
+			NULL;
+
+		found[i].reached = r != NULL;
+		found[i].primary = false;
+		if (r) {
+			found[i].timeline = strtoul(PQgetvalue(r, 0, 0), NULL, 16);
+			found[i].primary = found[i].timeline > 0;
+			snprintf(found[i].system, sizeof(found[i].system), "%s", PQgetvalue(r, 0, 1));
+		}
+		PQclear(r);
+		db_release(db);
 	}
 	pthread_mutex_lock(&s->background.lock);
 	memcpy(s->all, found, s->n * sizeof(*found));

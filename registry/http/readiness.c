@@ -3,8 +3,6 @@
 #include "readiness.h"
 
 #include <sys/statvfs.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"

@@ -391,16 +391,21 @@ static void add_entries(struct buf *out, struct call *c, struct db *db, const PG
 	buf_free(&newer);
 }
 
-static void reply_history(struct call *c)
+void read_history(struct call *c)
 {
 	const char *limit = call_param(c, "limit") ? call_param(c, "limit") : ENTRIES;
-	struct db *db = call_acquire_reader(c);
 	struct buf out = {0};
 	struct err e;
-	PGresult *r = db ? db_query(db, &e, history_sql, 2,
-				    (struct db_value[]){ DB_TEXT(c->node), DB_TEXT(limit) }) : NULL;
-	int n = r ? PQntuples(r) : 0;
+	PGresult *r = NULL;
+	struct db *db;
+	int n = 0;
 
+	if (acquire_parser(c))
+		return;
+	if ((db = call_acquire_reader(c)))
+		r = db_query(db, &e, history_sql, 2, (struct db_value[]){ DB_TEXT(c->node), DB_TEXT(limit) });
+	if (r)
+		n = PQntuples(r);
 	if (n) {
 		buf_printf(&out, "{\"node\":\"%s\",\"history\":[", c->node);
 		add_entries(&out, c, db, r, n > atoi(limit) ? n - 1 : n);
@@ -413,12 +418,5 @@ static void reply_history(struct call *c)
 	}
 	PQclear(r);
 	db_release(db);
-}
-
-void read_history(struct call *c)
-{
-	if (acquire_parser(c))
-		return;
-	reply_history(c);
 	release_parser(c);
 }

@@ -3,7 +3,6 @@
 #include "server_parts.h"
 
 #include <assert.h>
-#include <strings.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -128,8 +127,10 @@ static int request_check(struct pending *p)
 	if (strstr(route->pattern, "/nodes/*") && !call_node_canonical(c, c->node))
 		return call_fail(c, 400, "%s: an address or a number is not a node's name", c->node);
 	MHD_get_connection_values_n(p->conn, MHD_GET_ARGUMENT_KIND, add_param, &params);
-	if (params.rc || (route->admit && route->admit(c)) ||
-	    (route->admit_peer && route->admit_peer(c)))
+	if (route->about)
+		snprintf(c->node, sizeof(c->node), "%s", route->about);
+	if (params.rc || (route->body_max && call_check_zstd(c)) || (route->admit && route->admit(c)) ||
+	    (route->signed_max && call_check_length(c, route->signed_max)))
 		return -1;
 	return reserve_body(p, route->body_max);
 }
@@ -215,6 +216,7 @@ static void request_begin(struct pending *p, const char *method, const char *pat
 		return;
 	p->counted = route_number(p->route);
 	c->purpose = p->route->purpose;
+	c->what = p->route->what;
 	if (!route_is_health(p->route) && c->busy > CONNECTIONS) {
 		p->route = NULL;
 		p->at_once = c->reply.close = true;

@@ -2,12 +2,19 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "server_parts.h"
 
+#include "hwxml/canon.h"
 #include "shape/hostlist.h"
+#include "store/costs_store.h"
 #include "handlers.h"
 #include "metrics.h"
 #include "peer.h"
 #include "readiness.h"
 
+/*
+ * Notes
+ *
+ * Tables and texts alone, which nobody writes: of a call, its thread (request.c).
+ */
 #define BODY_MAX (4u << 20)	/* of zstd: four times the usual size of the largest XML allowed */
 
 __asm__(".section .rodata\n"
@@ -27,35 +34,40 @@ static void read_openapi(struct call *c)
 }
 
 static const struct route routes[] = {
-	{ "PUT", "/v1/nodes/*/boot", NULL, export_admit, peer_admit, export_boot, 0, CLAIM_EXPORT },
-	{ "PUT", "/v1/nodes/*/topology", NULL, export_admit_zstd, peer_admit, export_topology, BODY_MAX, CLAIM_EXPORT },
-	{ "POST", "/v1/nodes/*/accept", NULL, accept_admit, NULL, accept_node, 0, CLAIM_ACCEPT },
-	{ "POST", "/v1/nodes/*/forget", NULL, forget_admit, NULL, forget_node, 0, CLAIM_FORGET },
-	{ "POST", "/v1/fsck", "after", fsck_admit, NULL, fsck_post, 0, CLAIM_FSCK },
-	{ "POST", "/v1/fsck/repair", "after", fsck_repair_admit, NULL, fsck_post, 0, CLAIM_FSCK },
-	{ "GET", "/v1/nodes", "hosts shape class drift", NULL, NULL, read_nodes, 0, NULL },
-	{ "GET", "/v1/nodes/*", NULL, NULL, NULL, read_node, 0, NULL },
-	{ "GET", "/v1/nodes/*/topology", "at form", access_admit, NULL, read_topology, 0, CLAIM_READ },
-	{ "GET", "/v1/nodes/*/history", "limit", access_admit, NULL, read_history, 0, CLAIM_READ },
-	{ "GET", "/v1/nodes/*/facts", "fact", access_admit_facts, NULL, read_node_facts, 0, CLAIM_READ },
-	{ "GET", "/v1/nodes/*/drift", NULL, NULL, NULL, read_node_drift, 0, NULL },
-	{ "PUT", "/v1/nodes/*/costs", NULL, costs_admit, costs_admit_peer, costs_put, COSTS_ZSTD_MAX, CLAIM_COSTS },
-	{ "GET", "/v1/nodes/*/costs", NULL, NULL, NULL, read_node_costs, 0, NULL },
-	{ "GET", "/v1/costs", NULL, NULL, NULL, costs_read, 0, NULL },
-	{ "GET", "/v1/drift", "severity", NULL, NULL, read_drift, 0, NULL },
-	{ "GET", "/v1/facts", "fact hosts value", access_admit_facts, NULL, read_facts, 0, CLAIM_READ },
-	{ "GET", "/v1/shapes", NULL, NULL, NULL, read_shapes, 0, NULL },
-	{ "GET", "/v1/classes", NULL, NULL, NULL, read_classes, 0, NULL },
-	{ "PUT", "/v1/fabric", NULL, fabric_admit, NULL, fabric_put, BODY_MAX, CLAIM_FABRIC },
-	{ "GET", "/v1/fabric", "at", NULL, NULL, read_fabric, 0, NULL },
-	{ "GET", "/v1/fabric/history", "limit", NULL, NULL, read_fabric_history, 0, NULL },
-	{ "GET", "/v1/fabric/levels", NULL, NULL, NULL, read_fabric_levels, 0, NULL },
-	{ "GET", "/v1/snapshot", NULL, NULL, NULL, read_snapshot, 0, NULL },
-	{ "GET", "/v1/openapi.yaml", NULL, NULL, NULL, read_openapi, 0, NULL },
-	{ "GET", "/metrics", NULL, NULL, NULL, read_metrics, 0, NULL },
-	{ "GET", "/healthz", NULL, NULL, NULL, read_health, 0, NULL },
-	{ "GET", "/livez", NULL, NULL, NULL, read_alive, 0, NULL },
-	{ "GET", "/readyz", NULL, NULL, NULL, read_ready, 0, NULL },
+	{ "PUT", "/v1/nodes/*/boot", NULL, export_admit, export_boot, 0, CANON_MAX_BYTES,
+	  .purpose = CLAIM_EXPORT },
+	{ "PUT", "/v1/nodes/*/topology", NULL, export_admit_document, export_topology, BODY_MAX, CANON_MAX_BYTES,
+	  .purpose = CLAIM_EXPORT },
+	{ "POST", "/v1/nodes/*/accept", NULL, admin_admit, accept_node, 0, 0, CLAIM_ACCEPT, .what = "accept a node" },
+	{ "POST", "/v1/nodes/*/forget", NULL, admin_admit, forget_node, 0, 0, CLAIM_FORGET, .what = "remove a node" },
+	{ "POST", "/v1/fsck", "after", admin_admit, fsck_post, 0, 0, CLAIM_FSCK, FSCK_CLAIM, "check stored documents" },
+	{ "POST", "/v1/fsck/repair", "after", admin_admit, fsck_post, 0, 0, CLAIM_FSCK, FSCK_REPAIR_CLAIM,
+	  "repair stored documents" },
+	{ "GET", "/v1/nodes", "hosts shape class drift", .handle = read_nodes },
+	{ "GET", "/v1/nodes/*", .handle = read_node },
+	{ "GET", "/v1/nodes/*/topology", "at form", access_admit, read_topology, .purpose = CLAIM_READ },
+	{ "GET", "/v1/nodes/*/history", "limit", access_admit, read_history, .purpose = CLAIM_READ },
+	{ "GET", "/v1/nodes/*/facts", "fact", access_admit_facts, read_node_facts, .purpose = CLAIM_READ },
+	{ "GET", "/v1/nodes/*/drift", .handle = read_node_drift },
+	{ "PUT", "/v1/nodes/*/costs", NULL, costs_admit, costs_put, COSTS_ZSTD_MAX, HWBENCH_JSON_MAX,
+	  .purpose = CLAIM_COSTS },
+	{ "GET", "/v1/nodes/*/costs", .handle = read_node_costs },
+	{ "GET", "/v1/costs", .handle = costs_read },
+	{ "GET", "/v1/drift", "severity", .handle = read_drift },
+	{ "GET", "/v1/facts", "fact hosts value", access_admit_facts, read_facts, .purpose = CLAIM_READ },
+	{ "GET", "/v1/shapes", .handle = read_shapes },
+	{ "GET", "/v1/classes", .handle = read_classes },
+	{ "PUT", "/v1/fabric", NULL, admin_admit, fabric_put, BODY_MAX, FABRIC_JSON_MAX, CLAIM_FABRIC, FABRIC_CLAIM,
+	  "import a fabric" },
+	{ "GET", "/v1/fabric", "at", .handle = read_fabric },
+	{ "GET", "/v1/fabric/history", "limit", .handle = read_fabric_history },
+	{ "GET", "/v1/fabric/levels", .handle = read_fabric_levels },
+	{ "GET", "/v1/snapshot", .handle = read_snapshot },
+	{ "GET", "/v1/openapi.yaml", .handle = read_openapi },
+	{ "GET", "/metrics", .handle = read_metrics },
+	{ "GET", "/healthz", .handle = read_health },
+	{ "GET", "/livez", .handle = read_alive },
+	{ "GET", "/readyz", .handle = read_ready },
 };
 #define ROUTES (sizeof(routes) / sizeof(routes[0]))
 

@@ -2,13 +2,10 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "server.h"
 
-#include <assert.h>
 #include <linux/filter.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"

@@ -35,11 +35,12 @@ struct route {
 	const char *method, *pattern;	/* '*' in the pattern matches one segment of the path: a node's name */
 	const char *params;		/* query parameters allowed (query_add_param), or NULL */
 	int (*admit)(struct call *);	/* run before the body is read, or NULL */
-	int (*admit_peer)(struct call *);
 	void (*handle)(struct call *);
-	size_t body_max;
+	size_t body_max, signed_max;	/* bytes: of the body, which is zstd, and of the document; 0: there is none */
 	/* the credential must be signed for it (client/claim.h); NULL: the route accepts none */
 	const char *purpose;
+	const char *about;		/* signed in the place of a node, where the path has none, or NULL */
+	const char *what;		/* of administrators alone (admin_admit) */
 };
 
 /* The route, with the name from the path in c->node; HEAD is routed as GET. NULL with the reply filled. */

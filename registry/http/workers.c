@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <sys/queue.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
@@ -62,20 +61,6 @@ static void *worker_thread(void *user)
 	return NULL;
 }
 
-static bool thread_start(struct workers *w)
-{
-	pthread_attr_t attributes;
-	pthread_t thread;
-	int rc;
-
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	rc = pthread_create(&thread, &attributes, worker_thread, w);
-	pthread_attr_destroy(&attributes);
-	return !rc;
-}
-
 struct workers *workers_new(int nice)
 {
 	struct workers *w = calloc(1, sizeof(*w));
@@ -97,7 +82,16 @@ bool workers_run(struct workers *w, struct worker_job *job)
 	pthread_mutex_lock(&w->lock);
 	accepted = !w->stop;
 	if (accepted && w->queued == w->idle) {
-		accepted = thread_start(w);
+		pthread_attr_t attributes;
+		pthread_t thread;
+		int rc;
+
+		pthread_attr_init(&attributes);
+		pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+		pthread_attr_setstacksize(&attributes, STACK_BYTES);
+		rc = pthread_create(&thread, &attributes, worker_thread, w);
+		pthread_attr_destroy(&attributes);
+		accepted = !rc;
 		w->threads += accepted;
 		w->idle += accepted;
 	}

@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"

@@ -47,17 +47,6 @@ static int field_drift(const struct cached_base *cached, size_t i, const struct 
 	return rc;
 }
 
-static void base_drift(const struct base_metadata *meta, json_t **list, enum severity *worst)
-{
-	json_t *changes = meta->drift ? json_loads(meta->drift, 0, NULL) : NULL, *first;
-	int severity;
-
-	*list = changes ? changes : json_array();
-	first = json_array_get(*list, 0);
-	severity = first ? severity_parse(json_string_value(json_object_get(first, "severity"))) : -1;
-	*worst = severity > 0 ? severity : SEVERITY_IDENTITY;
-}
-
 /* The fields of most layouts hold identity alone. */
 static bool may_drift(const struct cached_base *cached)
 {
@@ -75,7 +64,7 @@ int drift_of_fields(const struct cached_base *cached, const struct buf *xml, str
 	enum severity worst;
 	struct line_index doc;
 	json_t *list;
-	int rc = 0;
+	int rc = 0, severity;
 
 	if (!may_drift(cached)) {
 		*out = d;
@@ -83,7 +72,13 @@ int drift_of_fields(const struct cached_base *cached, const struct buf *xml, str
 	}
 	if (line_index_build(xml->data, xml->len, &doc))
 		return err_set(e, "out of memory");
-	base_drift(base_metadata(cached), &list, &worst);
+	const struct base_metadata *meta = base_metadata(cached);
+	json_t *changes = meta->drift ? json_loads(meta->drift, 0, NULL) : NULL, *first;
+
+	list = changes ? changes : json_array();
+	first = json_array_get(list, 0);
+	severity = first ? severity_parse(json_string_value(json_object_get(first, "severity"))) : -1;
+	worst = severity > 0 ? severity : SEVERITY_IDENTITY;
 	for (size_t i = 0; rc == 0 && i < cached->layout.n; i++)
 		rc = field_drift(cached, i, &doc, list, &worst, e);
 	if (rc == 0 && worst > SEVERITY_IDENTITY) {

@@ -3,11 +3,8 @@
 #include "encode.h"
 
 #include <assert.h>
-#include <unistd.h>
 
-#include "base/hash.h"
 #include "base/log.h"
-#include "delta/pack.h"
 #include "hwxml/xml_grammar.h"
 #include "store/facts.h"
 #include "gate.h"

@@ -2,14 +2,12 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "parser.h"
 
-#include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
 #include <semaphore.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -120,20 +118,6 @@ error:
 	return -1;
 }
 
-static int request_send(int control, struct worker_request *q, const int fds[REQUEST_FDS])
-{
-	char space[CMSG_SPACE(sizeof(int[REQUEST_FDS]))] = {0};
-	struct iovec io = { q, sizeof(*q) };
-	struct msghdr m = { .msg_iov = &io, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int[REQUEST_FDS]));
-	memcpy(CMSG_DATA(c), fds, sizeof(int[REQUEST_FDS]));
-	return sendmsg(control, &m, MSG_NOSIGNAL) == sizeof(*q) ? 0 : -1;
-}
-
 /* The socket for the worker's reply, or -1 with errno. */
 static int request_submit(struct parser *p, struct worker_request *q, const struct buf *const documents[2])
 {
@@ -143,7 +127,17 @@ static int request_submit(struct parser *p, struct worker_request *q, const stru
 		return -1;
 	fds[REQUEST_SOCKET] = pair[1];
 	if ((fds[REQUEST_FILE] = documents_seal(documents, q)) >= 0) {
-		rc = request_send(p->control, q, fds);
+		char space[CMSG_SPACE(sizeof(fds))] = {0};
+		struct iovec io = { q, sizeof(*q) };
+		struct msghdr m = { .msg_iov = &io, .msg_iovlen = 1, .msg_control = space,
+				   .msg_controllen = sizeof(space) };
+		struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(fds));
+		memcpy(CMSG_DATA(c), fds, sizeof(fds));
+		rc = sendmsg(p->control, &m, MSG_NOSIGNAL) == sizeof(*q) ? 0 : -1;
 		close(fds[REQUEST_FILE]);
 	}
 	close(pair[1]);

@@ -5,6 +5,12 @@
 #include "base/hash.h"
 #include "shape/hostlist.h"
 
+/*
+ * Notes
+ *
+ * No data. The caller has the connection for itself: a worker for one node, upkeep for the medians, the publisher for
+ * CostsFile. Rows are locked by PostgreSQL, the node's before the list of its quantities.
+ */
 #define LIST_DIGITS 16
 #define REFRESH_SECONDS 600	/* 1.6 million values, of 10,000 nodes of 8 NUMA nodes, need 15 */
 
@@ -105,31 +111,26 @@ enum { NAMES, QUANTITIES, MEDIANS, QUANTITY_COUNT };
 #define PUBLISHED "SELECT names, array_to_string(quantity, E'\\n'), array_to_string(median, ' ')," \
 	" cardinality(quantity) FROM published_costs ORDER BY class, shape"
 
-/* Both have n elements; quantities is cut into pieces. */
-static int row_result(char *quantities, char *medians, size_t n, struct hwbench *out, struct err *e)
-{
-	const char **names = calloc(n + 1, sizeof(*names));
-	double *values = calloc(n + 1, sizeof(*values));
-	int rc;
-
-	for (size_t i = 0; names && values && i < n; i++) {
-		names[i] = quantities ? strsep(&quantities, "\n") : "";
-		values[i] = strtod(medians, &medians);
-	}
-	rc = names && values ? hwbench_of_values(out, names, values, n, e) : err_set(e, "out of memory");
-	free(names);
-	free(values);
-	return rc;
-}
-
 static int row_write(const PGresult *r, int row, struct buf *out, struct err *e)
 {
 	struct hwbench b = {0};
 	int rc = hostlist_fold(PQgetvalue(r, row, NAMES), out, e);
 
-	if (rc == 0)
-		rc = row_result(PQgetvalue(r, row, QUANTITIES), PQgetvalue(r, row, MEDIANS),
-				strtoul(PQgetvalue(r, row, QUANTITY_COUNT), NULL, 10), &b, e);
+	if (rc == 0) {
+		/* Both have n elements; quantities is cut into pieces. */
+		char *quantities = PQgetvalue(r, row, QUANTITIES), *medians = PQgetvalue(r, row, MEDIANS);
+		size_t n = strtoul(PQgetvalue(r, row, QUANTITY_COUNT), NULL, 10);
+		const char **names = calloc(n + 1, sizeof(*names));
+		double *values = calloc(n + 1, sizeof(*values));
+
+		for (size_t i = 0; names && values && i < n; i++) {
+			names[i] = quantities ? strsep(&quantities, "\n") : "";
+			values[i] = strtod(medians, &medians);
+		}
+		rc = names && values ? hwbench_of_values(&b, names, values, n, e) : err_set(e, "out of memory");
+		free(names);
+		free(values);
+	}
 	if (rc == 0) {
 		buf_puts(out, " ");
 		hwbench_costs(&b, out);

@@ -7,6 +7,12 @@
 #include "fabric/read/json.h"
 #include "json_rows.h"
 
+/*
+ * Notes
+ *
+ * No data. The caller has the connection for itself: a worker, or the publisher. Versions are numbered under a lock of
+ * PostgreSQL (fabric_keep).
+ */
 #define SAVE_SECONDS 60	/* 50,000 hosts need a tenth */
 
 /* The GUIDs of adapters that are not of a host with their node's name. */

@@ -110,23 +110,6 @@ static bool is_old_primary(const struct server_identity *seen, const struct serv
 }
 
 /* The lock is held. */
-static void record_server(struct identity *i, const struct server_identity *now, const char *tables)
-{
-	if (*i->tables) {
-		log_warning("the database has been replaced (system %s, timeline %u, oid %s; before: system %s,"
-			    " timeline %u,"
-			    " oid %s); the cache is emptied", now->system, now->timeline, now->database,
-			    i->server.system, i->server.timeline, i->server.database);
-		bases_clear(i->bases);
-		i->counts.changes++;
-		i->on_change(i->user);
-	}
-	i->server = *now;
-	i->counts.timeline = now->timeline;
-	snprintf(i->tables, sizeof(i->tables), "%s", tables);
-}
-
-/* The lock is held. */
 static int check_server(struct identity *i, struct db *db, bool reads_only, struct err *e)
 {
 	struct server_identity now;
@@ -160,8 +143,20 @@ static int check_server(struct identity *i, struct db *db, bool reads_only, stru
 			       i->server.system, i->server.database);
 	if (read_tables(db, tables, e))
 		return -1;
-	if (!same_server(&i->server, &now) || strcmp(i->tables, tables))
-		record_server(i, &now, tables);
+	if (!same_server(&i->server, &now) || strcmp(i->tables, tables)) {
+		if (*i->tables) {
+			log_warning("the database has been replaced (system %s, timeline %u, oid %s; before: system %s,"
+				    " timeline %u,"
+				    " oid %s); the cache is emptied", now.system, now.timeline, now.database,
+				    i->server.system, i->server.timeline, i->server.database);
+			bases_clear(i->bases);
+			i->counts.changes++;
+			i->on_change(i->user);
+		}
+		i->server = now;
+		i->counts.timeline = now.timeline;
+		snprintf(i->tables, sizeof(i->tables), "%s", tables);
+	}
 	return 0;
 }
 

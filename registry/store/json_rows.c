@@ -2,6 +2,11 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "json_rows.h"
 
+/*
+ * Notes
+ *
+ * No data. Called in a worker, which has the connection for itself: a transaction holds its one cursor.
+ */
 #define FETCH "FETCH 2000 FROM topiary_rows"
 /* The first rows come after the sort: 670,000 facts of 100,000 nodes take 3 s of CPU. */
 #define LIST_SECONDS 60

@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "store/document.h"
-#include "shape/inventory.h"
 
 /*
  * Notes

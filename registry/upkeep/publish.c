@@ -3,7 +3,6 @@
 #include "publish.h"
 
 #include <stdatomic.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -137,21 +136,6 @@ static int refresh_fabric(struct publisher *p, struct db *db, struct err *e)
 	return rc;
 }
 
-static void publisher_refresh(struct publisher *p)
-{
-	struct err e;
-	struct db *db = db_acquire(p->pool, &e);
-	int rc = db ? refresh_text(&p->snapshot, db, publish_text, &e) : -1;
-
-	report_error(&p->snapshot, rc, &e);
-	p->nodes_changed |= rc == 1;
-	if (db) {
-		report_error(&p->fabric, refresh_fabric(p, db, &e), &e);
-		report_error(&p->costs, refresh_text(&p->costs, db, costs_text, &e), &e);
-	}
-	db_release(db);
-}
-
 static void *publisher_run(void *user)
 {
 	struct publisher *p = user;
@@ -161,7 +145,17 @@ static void *publisher_run(void *user)
 	do {
 		double until;
 
-		publisher_refresh(p);
+		struct err e;
+		struct db *db = db_acquire(p->pool, &e);
+		int rc = db ? refresh_text(&p->snapshot, db, publish_text, &e) : -1;
+
+		report_error(&p->snapshot, rc, &e);
+		p->nodes_changed |= rc == 1;
+		if (db) {
+			report_error(&p->fabric, refresh_fabric(p, db, &e), &e);
+			report_error(&p->costs, refresh_text(&p->costs, db, costs_text, &e), &e);
+		}
+		db_release(db);
 		background_pause(b, clock_now() + MIN_INTERVAL);
 		until = clock_now() + (*p->snapshot.complaint || *p->fabric.complaint || *p->costs.complaint ?
 				       MIN_INTERVAL : INTERVAL);

@@ -3,7 +3,6 @@
 #include "upkeep.h"
 
 #include <math.h>
-#include <strings.h>
 
 #include "base/clock.h"
 #include "base/log.h"
