@@ -374,7 +374,7 @@ static int find_places(struct clones *c, const struct lines *l, bool distinct)
 
 /* --- changes to the base itself */
 
-static int splice(struct buf *xml, size_t at, size_t removed, const char *text, size_t len)
+static int xml_splice(struct buf *xml, size_t at, size_t removed, const char *text, size_t len)
 {
 	if (!buf_reserve(xml, len))
 		return -1;
@@ -391,7 +391,7 @@ static size_t line_end(const struct lines *l, unsigned i)
 
 static int cut_object(struct buf *xml, const struct lines *l, unsigned i)
 {
-	return splice(xml, l->list[i].at, line_end(l, l->list[i].last) - l->list[i].at, "", 0);
+	return xml_splice(xml, l->list[i].at, line_end(l, l->list[i].last) - l->list[i].at, "", 0);
 }
 
 static unsigned children(const struct lines *l, unsigned i)
@@ -482,7 +482,7 @@ static int narrow(struct buf *xml, const struct lines *l, unsigned i, const char
 
 	if (set_read(l, i, name, &s, set) == 0 && hwloc_bitmap_intersects(set, gone)) {
 		hwloc_bitmap_andnot(set, set, gone);
-		rc = hwloc_bitmap_asprintf(&text, set) < 0 ? -1 : splice(xml, s.at, s.len, text, strlen(text));
+		rc = hwloc_bitmap_asprintf(&text, set) < 0 ? -1 : xml_splice(xml, s.at, s.len, text, strlen(text));
 	}
 	free(text);
 	hwloc_bitmap_free(set);
@@ -518,9 +518,9 @@ static int lose_memory(struct buf *xml, const struct lines *l, unsigned numa)
 
 	if (attribute(l, numa, "local_memory", &memory) || attribute(l, page, "count", &pages))
 		return -1;
-	if (splice(xml, pages.at, pages.len, text, sprintf(text, "%llu", count / 2)))
+	if (xml_splice(xml, pages.at, pages.len, text, sprintf(text, "%llu", count / 2)))
 		return -1;
-	return splice(xml, memory.at, memory.len, text, sprintf(text, "%llu", whole - (count - count / 2) * size));
+	return xml_splice(xml, memory.at, memory.len, text, sprintf(text, "%llu", whole - (count - count / 2) * size));
 }
 
 /* The next bus where nothing is yet, at half the speed. */
@@ -539,7 +539,7 @@ static int move_card(struct buf *xml, const struct lines *l, unsigned card)
 		snprintf(key, sizeof(key), " pci_busid=\"%s\"", text);
 	} while (strstr(xml->data, key));
 	memcpy(xml->data + id.at, text, id.len);
-	return splice(xml, speed.at, speed.len, text, sprintf(text, "%f", strtod(l->text + speed.at, NULL) / 2));
+	return xml_splice(xml, speed.at, speed.len, text, sprintf(text, "%f", strtod(l->text + speed.at, NULL) / 2));
 }
 
 static const struct variant_kind {
@@ -689,7 +689,7 @@ static bool is_machine(const struct lines *l, unsigned i)
 /* Put what was written in before offset `at` of the text. */
 static int plant(struct buf *xml, struct growth *g, size_t at)
 {
-	int rc = g->text.failed ? -1 : splice(xml, at, 0, g->text.data ? g->text.data : "", g->text.len);
+	int rc = g->text.failed ? -1 : xml_splice(xml, at, 0, g->text.data ? g->text.data : "", g->text.len);
 
 	g->text.len = 0;
 	return rc;

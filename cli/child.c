@@ -2,9 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "child.h"
 
-#include <fcntl.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/child.h"
 #include "base/file.h"

@@ -2,10 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "cmd.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -49,13 +46,11 @@ int cmd_parse(struct cmd *c, const struct cmd_syntax *s, void *args, int argc, c
 static char *read_about(const char *path)
 {
 	static const char *const tails[] = { "/facts", "/topology", "/history" };
-	static const char nodes[] = "/v1/nodes/", facts[] = "/v1/facts", jobs[] = "/v1/jobs/";
+	static const char nodes[] = "/v1/nodes/", facts[] = "/v1/facts";
 	size_t len;
 
 	if (!strncmp(path, facts, sizeof(facts) - 1))
 		return strdup("registry");
-	if (!strncmp(path, jobs, sizeof(jobs) - 1))
-		return strdup(path + sizeof(jobs) - 1);
 	if (strncmp(path, nodes, sizeof(nodes) - 1))
 		return NULL;
 	path += sizeof(nodes) - 1;

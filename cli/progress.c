@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "progress.h"
 
-#include <unistd.h>
-
 #include "base/clock.h"
 
 #define PAUSE 0.1	/* seconds */

@@ -4,7 +4,6 @@
 
 #include <stdarg.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/printable.h"
@@ -140,21 +139,6 @@ static size_t table_cells(const struct table *t, const struct cell **list)
 	return t->cells.len / sizeof(**list);
 }
 
-static void widths_measure(const struct table *t, size_t *widths)
-{
-	const struct cell *list;
-	size_t n = table_cells(t, &list);
-
-	for (size_t c = 0; c < t->ncolumns; c++)
-		widths[c] = width_of(t->columns[c].head);
-	for (size_t i = 0; i < n; i++) {
-		size_t w = width_of(t->text.data + list[i].at), *widest = &widths[i % t->ncolumns];
-
-		if (w > *widest)
-			*widest = w;
-	}
-}
-
 /* The widest column that may be truncated, or -1. */
 static long widest_cut(const struct table *t, const size_t *widths)
 {
@@ -224,10 +208,20 @@ int table_print(const struct table *t, FILE *out)
 	bool colour = isatty(fileno(out)) && !(none && *none);
 	enum table_colour hues[TABLE_COLUMNS];
 	size_t widths[TABLE_COLUMNS];
+	const struct cell *list;
 
 	if (!t || t->text.failed || t->cells.failed)
 		return -1;
-	widths_measure(t, widths);
+	size_t n = table_cells(t, &list);
+
+	for (size_t c = 0; c < t->ncolumns; c++)
+		widths[c] = width_of(t->columns[c].head);
+	for (size_t i = 0; i < n; i++) {
+		size_t w = width_of(t->text.data + list[i].at), *widest = &widths[i % t->ncolumns];
+
+		if (w > *widest)
+			*widest = w;
+	}
 	widths_narrow(t, out, widths);
 	for (size_t c = 0; c < t->ncolumns; c++) {
 		texts[c] = t->columns[c].head;
@@ -235,9 +229,6 @@ int table_print(const struct table *t, FILE *out)
 	}
 	if (**texts)
 		print_row(t, texts, hues, widths, out);
-	const struct cell *list;
-	size_t n = table_cells(t, &list);
-
 	for (size_t i = 0; i < n; i++) {
 		size_t c = i % t->ncolumns;
 

@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "target.h"
 
-#include <time.h>
-
 #include "base/file.h"
 #include "client/cred.h"
 #include "hwxml/canon.h"

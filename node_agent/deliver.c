@@ -4,10 +4,8 @@
 
 #include <jansson.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "base/log.h"
-#include "base/settings.h"
 #include "client/http.h"
 #include "delta/pack.h"
 
@@ -140,19 +138,6 @@ static enum deliver_result check_ack(struct delivery *d, const struct claim *c, 
 	return DELIVER_DONE;
 }
 
-/* If the deadline is within the window, half of the time left is reserved for sending. */
-static void spread_wait(const struct delivery *d, const struct http_answer *a)
-{
-	json_t *j = http_json(a);
-	json_int_t announced = json_integer_value(json_object_get(j, "spread"));
-	unsigned window = announced < 0 ? 0 : announced > SPREAD_MAX ? SPREAD_MAX : announced;
-	unsigned left = deliver_left(d), ms = random_below(1000 * (window < left ? window : left / 2));
-
-	json_decref(j);
-	log_debug("%s: the registry spreads documents over %u s; sending in %u ms", d->node, window, ms);
-	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000l }, NULL);
-}
-
 static enum deliver_result send_document(struct delivery *d, struct err *e)
 {
 	enum deliver_result rc = DELIVER_AGAIN;
@@ -199,7 +184,15 @@ enum deliver_result deliver_document(struct delivery *d, struct err *e)
 	}
 	if (a.status == 202) {
 		d->sent = true;
-		spread_wait(d, &a);
+		/* If the deadline is within the window, half of the time left is reserved for sending. */
+		json_t *j = http_json(&a);
+		json_int_t announced = json_integer_value(json_object_get(j, "spread"));
+		unsigned window = announced < 0 ? 0 : announced > SPREAD_MAX ? SPREAD_MAX : announced;
+		unsigned left = deliver_left(d), ms = random_below(1000 * (window < left ? window : left / 2));
+
+		json_decref(j);
+		log_debug("%s: the registry spreads documents over %u s; sending in %u ms", d->node, window, ms);
+		nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000l }, NULL);
 		rc = send_document(d, e);
 	} else {
 		rc = a.status == 200 ? check_ack(d, &c, &a, e) : answer_refused(d, &a, e);

@@ -6,11 +6,6 @@
  */
 #include "monitor_metrics.h"
 
-#include <ctype.h>
-#include <hwloc.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -357,38 +352,6 @@ static void write_steps(const struct monitor_metrics *m, const struct monitor_st
 
 /* --- the file --- */
 
-/* The counters that jobs use, and that they may have left by now. */
-static void counters_share(struct monitor_metrics *m, uint64_t now)
-{
-	if (m->counters.has_given_way && !m->given_way) {
-		log_info("%s: hardware counters are given up for %u s: others use them", m->settings->monitor_metrics,
-			 (unsigned) (RECLAIM_NS / SECOND));
-		m->given_way = now;
-	} else if (m->given_way && now - m->given_way >= RECLAIM_NS) {
-		counters_pu_reclaim(&m->counters);
-		m->given_way = 0;
-	}
-}
-
-static void write_text(struct monitor_metrics *m, const struct monitor_steps *steps, uint64_t ns, struct buf *out)
-{
-	struct metrics_family written = { "topiary_monitor_written_timestamp_seconds",
-					  "When topiary-monitor wrote these values.", false };
-	struct metrics_family interval = { "topiary_monitor_interval_seconds",
-					   "The time that rates and ratios are means of.", false };
-
-	counters_pu_read(&m->counters, ns, m->values);
-	sources_read(&m->sources, &m->head, ns, m->values);
-	for (unsigned event = 0; event < m->counters.nevents; event++)
-		write_event(m, event, ns, out);
-	write_sources(m, ns, out);
-	write_steps(m, steps, out);
-	family_begin(&interval, out);
-	buf_printf(out, "%s %.3f\n", interval.name, ns * 1e-9);
-	family_begin(&written, out);
-	buf_printf(out, "%s %.3f\n", written.name, clock_nanoseconds(CLOCK_REALTIME) * 1e-9);
-}
-
 int64_t monitor_metrics_tick(struct monitor_metrics *m, const struct monitor_steps *steps)
 {
 	uint64_t now = clock_nanoseconds(CLOCK_MONOTONIC);
@@ -400,9 +363,32 @@ int64_t monitor_metrics_tick(struct monitor_metrics *m, const struct monitor_ste
 		return -1;
 	if (now < m->due)
 		return m->due - now;
-	write_text(m, steps, now - m->last, &text);
+	uint64_t ns = now - m->last;
+	struct metrics_family written = { "topiary_monitor_written_timestamp_seconds",
+					  "When topiary-monitor wrote these values.", false };
+	struct metrics_family interval = { "topiary_monitor_interval_seconds",
+					   "The time that rates and ratios are means of.", false };
+
+	counters_pu_read(&m->counters, ns, m->values);
+	sources_read(&m->sources, &m->head, ns, m->values);
+	for (unsigned event = 0; event < m->counters.nevents; event++)
+		write_event(m, event, ns, &text);
+	write_sources(m, ns, &text);
+	write_steps(m, steps, &text);
+	family_begin(&interval, &text);
+	buf_printf(&text, "%s %.3f\n", interval.name, ns * 1e-9);
+	family_begin(&written, &text);
+	buf_printf(&text, "%s %.3f\n", written.name, clock_nanoseconds(CLOCK_REALTIME) * 1e-9);
 	m->last = now;
-	counters_share(m, now);
+	/* The counters that jobs use, and that they may have left by now. */
+	if (m->counters.has_given_way && !m->given_way) {
+		log_info("%s: hardware counters are given up for %u s: others use them", m->settings->monitor_metrics,
+			 (unsigned) (RECLAIM_NS / SECOND));
+		m->given_way = now;
+	} else if (m->given_way && now - m->given_way >= RECLAIM_NS) {
+		counters_pu_reclaim(&m->counters);
+		m->given_way = 0;
+	}
 	rc = text.failed ? err_set(&e, "%s: out of memory", m->settings->monitor_metrics) :
 		file_refresh(m->settings->monitor_metrics, text.data, text.len, 0644, &e);
 	if (rc && !m->has_failed)

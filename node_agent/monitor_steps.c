@@ -7,14 +7,9 @@
  */
 #include "monitor_steps.h"
 
-#include <ctype.h>
 #include <dirent.h>
-#include <fcntl.h>
-#include <hwloc.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/clock.h"

@@ -7,10 +7,7 @@
  */
 #include "monitor_trace.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"

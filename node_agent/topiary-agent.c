@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <hwloc.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/cmd_line.h"
 #include "base/file.h"

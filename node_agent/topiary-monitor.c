@@ -5,13 +5,10 @@
  * handlers set a flag only. One monitor a node, by the lock of ASK_LOCK, which ends with the process. What it knows of
  * steps is in RunDir: it may be killed and started at any moment, and continues the traces that it finds.
  */
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/cmd_line.h"
 #include "base/log.h"

@@ -70,26 +70,23 @@ static const char *why_off(spank_t sp)
 	return settings_mode_excludes(&step.settings, names[0], names[1], names[2]);
 }
 
-/* Once a step, on the stderr of its first task. */
-static void report_unused(spank_t sp, const char *why)
-{
-	struct buf list = {0};
-	uint32_t rank = 1;
-
-	options_list_given(&list);
-	if (list.len && !list.failed && spank_get_item(sp, S_TASK_GLOBAL_ID, &rank) == ESPANK_SUCCESS && !rank)
-		slurm_spank_log("topiary: no effect: %s: %s", list.data, why);
-	buf_free(&list);
-}
-
 static int dispatch(actions hook, spank_t sp, int argc, char **argv)
 {
 	const char *why = hook == on_init ? NULL : why_off(sp);
 	int c = spank_context(), rc = 0;
 
 	if (why) {
-		if (hook == on_task)
-			report_unused(sp, why);
+		if (hook == on_task) {
+			/* Once a step, on the stderr of its first task. */
+			struct buf list = {0};
+			uint32_t rank = 1;
+
+			options_list_given(&list);
+			if (list.len && !list.failed && spank_get_item(sp, S_TASK_GLOBAL_ID, &rank) == ESPANK_SUCCESS &&
+			    !rank)
+				slurm_spank_log("topiary: no effect: %s: %s", list.data, why);
+			buf_free(&list);
+		}
 		return 0;
 	}
 	for (int i = 0; c > S_CTX_ERROR && c < CONTEXTS && i < MAX_ACTIONS && hook[c][i]; i++)

@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "options.h"
 
-#include <ctype.h>
-
 #include "base/printable.h"
 #include "score/request.h"
 

@@ -3,8 +3,6 @@
 #include "doctor.h"
 
 #include <stdarg.h>
-#include <strings.h>
-#include <unistd.h>
 
 #include "base/settings_here.h"
 #include "bind/request.h"

@@ -3,7 +3,6 @@
 #ifndef TOPIARY_CLI_DOCTOR_DOCTOR_H
 #define TOPIARY_CLI_DOCTOR_DOCTOR_H
 
-#include <time.h>
 
 #include "cmd.h"
 

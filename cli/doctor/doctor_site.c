@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <fcntl.h>
 #include <grp.h>
 #include <hwloc.h>
 #include <linux/magic.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pwd.h>
-#include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/settings.h"
 #include "child.h"
 #include "client/cred.h"
 #include "client/http.h"

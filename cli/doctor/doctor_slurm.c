@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <ctype.h>
 #include <elf.h>
 #include <glob.h>
 #include <hwloc.h>
-#include <strings.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "child.h"

@@ -2,11 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "slurm_conf.h"
 
-#include <ctype.h>
 #include <glob.h>
 #include <regex.h>
-#include <strings.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/file.h"

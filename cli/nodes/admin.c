@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <unistd.h>
-
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "client/claim.h"
-#include "cmd.h"
 #include "nodes.h"
 #include "progress.h"
-#include "shape/hostlist.h"
 #include "table.h"
 
 /* What only administrators may: `topiary accept`, `forget` and `fsck`. */

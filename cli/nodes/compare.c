@@ -2,11 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "hwcmp/compare.h"
 
-#include <ctype.h>
 #include <signal.h>
-#include <unistd.h>
 
-#include "cmd.h"
 #include "base/file.h"
 #include "hwcmp/hwdiff.h"
 #include "hwxml/canon.h"
@@ -386,27 +383,6 @@ static int by_gravity(const void *a, const void *b)
 	return x->n < y->n ? 1 : -1;
 }
 
-static void add_group(struct table *t, const struct group *g)
-{
-	const json_t *node = g->rows->row, *changes = json_object_get(node, "changes");
-	const char *since = cmd_text(node, "since");
-	struct buf hosts = {0};
-	char when[WHEN_MAX];
-
-	/* The earliest; RFC 3339 in UTC sorts as text. */
-	for (size_t i = 1; i < g->n; i++)
-		if (strcmp(cmd_text(g->rows[i].row, "since"), since) < 0)
-			since = cmd_text(g->rows[i].row, "since");
-	group_hosts(g, &hosts);
-	table_cell(t, "%s", cmd_text(node, "severity"));
-	table_severity(t, cmd_text(node, "severity"));
-	table_cell(t, "%s|%s|%zu|%s|%s", cmd_text(node, "class"), when_local(since, when), g->n,
-		   cmd_text(json_array_get(changes, 0), "words"), hosts.failed ? "?" : hosts.data);
-	for (size_t i = 1; i < json_array_size(changes); i++)
-		table_cell(t, "||||%s|", cmd_text(json_array_get(changes, i), "words"));
-	buf_free(&hosts);
-}
-
 static int print_drift(const json_t *drift, struct err *e)
 {
 	size_t nodes[SEVERITY_COUNT] = {0}, all = 0;
@@ -419,7 +395,23 @@ static int print_drift(const json_t *drift, struct err *e)
 	qsort(groups.list, groups.n, sizeof(*groups.list), by_gravity);
 	t = table_new("SEVERITY|CLASS|SINCE|>NODES|CHANGE|~HOSTS");
 	for (const struct group *g = groups.list; g < groups.list + groups.n; g++) {
-		add_group(t, g);
+		const json_t *node = g->rows->row, *changes = json_object_get(node, "changes");
+		const char *since = cmd_text(node, "since");
+		struct buf hosts = {0};
+		char when[WHEN_MAX];
+
+		/* The earliest; RFC 3339 in UTC sorts as text. */
+		for (size_t i = 1; i < g->n; i++)
+			if (strcmp(cmd_text(g->rows[i].row, "since"), since) < 0)
+				since = cmd_text(g->rows[i].row, "since");
+		group_hosts(g, &hosts);
+		table_cell(t, "%s", cmd_text(node, "severity"));
+		table_severity(t, cmd_text(node, "severity"));
+		table_cell(t, "%s|%s|%zu|%s|%s", cmd_text(node, "class"), when_local(since, when), g->n,
+			   cmd_text(json_array_get(changes, 0), "words"), hosts.failed ? "?" : hosts.data);
+		for (size_t i = 1; i < json_array_size(changes); i++)
+			table_cell(t, "||||%s|", cmd_text(json_array_get(changes, i), "words"));
+		buf_free(&hosts);
 		all += g->n;
 		if (severity_of(g) >= 0)
 			nodes[severity_of(g)] += g->n;

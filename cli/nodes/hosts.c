@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include "base/log.h"
-#include "cmd.h"
 #include "nodes.h"
-#include "shape/hostlist.h"
 
 #define LIST_IN_PATH 4096	/* bytes; topiaryd accepts 32 KiB of headers, and escaping triples a byte */
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include "base/log.h"
-#include "cmd.h"
 #include "nodes.h"
-#include "shape/hostlist.h"
 #include "table.h"
 #include "target.h"
 

@@ -2,13 +2,11 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/file.h"
 #include "base/hash.h"
-#include "cmd.h"
 #include "delta/base_cache.h"
 #include "hwxml/canon.h"
 #include "nodes.h"
 #include "progress.h"
 #include "shape/inventory.h"
-#include "shape/strings.h"
 #include "table.h"
 
 struct args {

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <unistd.h>
-
 #include "base/file.h"
 #include "base/log.h"
 #include "child.h"
-#include "cmd.h"
 #include "hwview/machine.h"
 #include "hwxml/canon.h"
 #include "nodes.h"

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include "base/hash.h"
-#include "cmd.h"
 #include "hwview/draw.h"
-#include "hwxml/tree.h"
 #include "nodes.h"
 #include "place/cores.h"
-#include "shape/strings.h"
 #include "table.h"
 #include "target.h"
 

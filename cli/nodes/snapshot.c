@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <signal.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "client/http.h"
-#include "cmd.h"
 #include "nodes.h"
 #include "shape/inventory.h"
 #include "shape/snapshot.h"

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"

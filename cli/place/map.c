@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <jansson.h>
 #include <math.h>
-#include <unistd.h>
 
 #include "base/log.h"
-#include "cmd.h"
-#include "fabric/model/fabric.h"
-#include "fabric/model/hierarchy.h"
 #include "map/engine/solve.h"
-#include "map/matrix/matrix.h"
-#include "map/places/places.h"
 #include "learned.h"
 #include "map/rankfile/rankfile.h"
 #include "place.h"
@@ -179,18 +172,6 @@ static int as_table(const struct mapping *m, const struct places *p, const char 
 	fprintf(out, "costs %s\n", costs);
 	fprintf(out, "busiest node: %.6g bytes exchanged with other nodes, %.6g with block\n", m->nic, m->nic_block);
 	return 0;
-}
-
-static int explain_mapping(const struct mapping *m, const struct places *p, const struct costs *c, bool json, FILE *out,
-		    struct err *e)
-{
-	struct buf costs = {0};
-	int rc;
-
-	costs_describe(c, &costs);
-	rc = costs.failed ? err_set(e, "out of memory") : (json ? as_json : as_table)(m, p, costs.data, out, e);
-	buf_free(&costs);
-	return rc;
 }
 
 /* --- the command --- */
@@ -444,9 +425,15 @@ static int map_job(const struct cmd *c, const struct args *a, struct place_job *
 	if (m && make_room(job, a, m->ranks, e) == 0 && solve(m, job->places, a->effort, a->seed, &mapping, e) == 0) {
 		if (!a->explain || !isnan(mapping.scotch) || mapping_compare(m, job->places, a->seed, &mapping, e) == 0)
 			rc = rankfile_output_write(c, &a->output, job->places, &mapping, e);
-		if (rc == 0 && a->explain)
-			rc = explain_mapping(&mapping, job->places, costs, a->explain_json,
-					     a->output.file ? stdout : stderr, e);
+		if (rc == 0 && a->explain) {
+			struct buf text = {0};
+
+			costs_describe(costs, &text);
+			rc = text.failed ? err_set(e, "out of memory") :
+				(a->explain_json ? as_json : as_table)(&mapping, job->places, text.data,
+								       a->output.file ? stdout : stderr, e);
+			buf_free(&text);
+		}
 		mapping_free(&mapping);
 	}
 	matrix_free(m);

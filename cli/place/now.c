@@ -83,19 +83,6 @@ static int node_add(struct now *n, const node_info_t *info, struct err *e)
 	return 0;
 }
 
-/* Jobs that PrivateData hides from this user, or a job whose cores are not in its record: the CPUs do not add up. */
-static void node_check(struct now_node *node)
-{
-	unsigned words = node->shape ? core_set_words(node->shape->cores) : 0, known = 0;
-	unsigned threads = node->info->threads ? node->info->threads : 1;
-
-	for (size_t i = 0; i < node->nholders; i++)
-		for (unsigned w = 0; w < words; w++)
-			known += __builtin_popcountll(node->holders[i].cores[w]);
-	if (node->shape && !node->state && known * threads < cores_allocated(node->info))
-		node->state = NOW_HIDDEN;
-}
-
 int now_load(const struct cmd *c, struct now *out, struct err *e)
 {
 	int rc = 0;
@@ -121,8 +108,21 @@ int now_load(const struct cmd *c, struct now *out, struct err *e)
 			if (cores_each(j, holder_add, &(struct adding){ out, j, 0 }, e) && strstr(e->text, "memory"))
 				rc = -1;
 	}
-	for (size_t i = 0; i < out->n; i++)
-		node_check(&out->nodes[i]);
+	for (size_t i = 0; i < out->n; i++) {
+		/*
+		 * Jobs that PrivateData hides from this user, or a job whose cores are not in its record: the CPUs do
+		 * not add up.
+		 */
+		unsigned words = out->nodes[i].shape ? core_set_words(out->nodes[i].shape->cores) : 0, known = 0;
+		unsigned threads = out->nodes[i].info->threads ? out->nodes[i].info->threads : 1;
+
+		for (size_t k = 0; k < out->nodes[i].nholders; k++)
+			for (unsigned w = 0; w < words; w++)
+				known += __builtin_popcountll(out->nodes[i].holders[k].cores[w]);
+		if (out->nodes[i].shape && !out->nodes[i].state &&
+		    known * threads < cores_allocated(out->nodes[i].info))
+			out->nodes[i].state = NOW_HIDDEN;
+	}
 	return rc;
 }
 

@@ -4,7 +4,6 @@
 #define TOPIARY_CLI_PLACE_NOW_H
 
 #include <slurm/slurm.h>
-#include <time.h>
 
 #include "base/core_set.h"
 #include "cmd.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <time.h>
-
 #include "base/log.h"
-#include "base/string_map.h"
 #include "place.h"
 #include "table.h"
 

@@ -4,14 +4,11 @@
 
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "cores.h"
-#include "map/places/places.h"
-#include "shape/snapshot.h"
 #include "shape/hostlist.h"
 
 /* --- what the registry publishes --- */

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <errno.h>
-#include <stddef.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/file.h"
-#include "cmd.h"
 #include "progress.h"
 #include "place.h"
 #include "table.h"

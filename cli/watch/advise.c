@@ -4,7 +4,6 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/log.h"

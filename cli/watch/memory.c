@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <dirent.h>
-#include <hwloc.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/file.h"

@@ -3,14 +3,11 @@
 #include "record.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <hwloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"

@@ -8,8 +8,6 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <term.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 

@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <math.h>
 #include <sysexits.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "cmd.h"

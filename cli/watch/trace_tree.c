@@ -5,25 +5,10 @@
 #include <assert.h>
 #include <langinfo.h>
 #include <locale.h>
-#include <math.h>
 
-#include "base/buf.h"
 #include "base/file.h"
 
 /* --- levels --- */
-
-/* Memory hangs beside the tree, but has PUs: it is shown between the levels of more and of fewer PUs an object. */
-static void levels_order(const struct trace_head *h, const struct trace_level **order)
-{
-	for (unsigned i = 0; i < h->nlevels; i++) {
-		const struct trace_level *l = &h->levels[i];
-		unsigned at = i;
-
-		for (; at && !strcmp(l->type, "NUMANode") && l->n < order[at - 1]->n; at--)
-			order[at] = order[at - 1];
-		order[at] = l;
-	}
-}
 
 static bool has_same_objects(const struct trace_level *a, const struct trace_level *b)
 {
@@ -43,8 +28,15 @@ static int levels_add(struct trace_tree *t, const struct formula *f, int deepest
 	bool is_last = false;
 	int rc = order ? 0 : err_set(e, "out of memory");
 
-	if (order)
-		levels_order(h, order);
+	/* Memory hangs beside the tree, but has PUs: it is between the levels of more and of fewer PUs an object. */
+	for (unsigned i = 0; order && i < h->nlevels; i++) {
+		const struct trace_level *l = &h->levels[i];
+		unsigned at = i;
+
+		for (; at && !strcmp(l->type, "NUMANode") && l->n < order[at - 1]->n; at--)
+			order[at] = order[at - 1];
+		order[at] = l;
+	}
 	for (unsigned i = 0; rc == 0 && i < h->nlevels && !is_last; i++) {
 		struct formula here;
 
@@ -343,34 +335,6 @@ static bool is_utf8(void)
 	return found;
 }
 
-static void add_row(struct table *table, const struct trace_tree *t, const struct trace_tree_row *r)
-{
-	struct trace_statistics s = trace_unit_statistics(&t->unit, t->view, r->level, r->object);
-	char value[TRACE_NUMBER], least[TRACE_NUMBER], most[TRACE_NUMBER];
-	struct buf name = {0};
-
-	buf_printf(&name, "%*s", 2 * r->depth, "");
-	trace_tree_name(t, r, &name);
-	table_cell(table, "%s|%s|%s|%s", name.data ? name.data : "", trace_tree_number(trace_tree_value(t, r), value),
-		   trace_tree_number(s.min, least), trace_tree_number(s.max, most));
-	buf_free(&name);
-	for (const struct trace_tree *b = t->beside; b; b = b->beside)
-		table_cell(table, "%s", trace_tree_number(trace_tree_value_of(b, t, r), value));
-	/* Green, yellow and red thirds, in characters that are a full and a half column wide. */
-	double part = trace_tree_part(t, r);
-	const char *full = is_utf8() ? "\u2588" : "#", *half = is_utf8() ? "\u258c" : "-";
-	unsigned halves = lround(part * BAR * 2);
-	struct buf bar = {0};
-
-	for (unsigned i = 0; i < halves / 2; i++)
-		buf_puts(&bar, full);
-	if (halves % 2)
-		buf_puts(&bar, half);
-	table_cell(table, "%.*s", (int) bar.len, bar.len ? bar.data : "");
-	table_colour(table, part > 2 / 3. ? COLOUR_RED : part > 1 / 3. ? COLOUR_YELLOW : COLOUR_GREEN);
-	buf_free(&bar);
-}
-
 int trace_tree_print(const struct trace_tree *t, const char *when, struct err *e)
 {
 	struct table *table = table_new("OBJECT|>VALUE|>MIN|>MAX");
@@ -382,8 +346,34 @@ int trace_tree_print(const struct trace_tree *t, const char *when, struct err *e
 	trace_tree_title(t, &title);
 	printf("%s: %s, %s\n\n", *t->head->node ? t->head->node : "node", title.failed ? "" : title.data, when);
 	buf_free(&title);
-	for (unsigned i = 0; i < t->nrows; i++)
-		add_row(table, t, &t->rows[i]);
+	for (unsigned i = 0; i < t->nrows; i++) {
+		const struct trace_tree_row *r = &t->rows[i];
+		struct trace_statistics s = trace_unit_statistics(&t->unit, t->view, r->level, r->object);
+		char value[TRACE_NUMBER], least[TRACE_NUMBER], most[TRACE_NUMBER];
+		struct buf name = {0};
+
+		buf_printf(&name, "%*s", 2 * r->depth, "");
+		trace_tree_name(t, r, &name);
+		table_cell(table, "%s|%s|%s|%s", name.data ? name.data : "",
+			   trace_tree_number(trace_tree_value(t, r), value),
+			   trace_tree_number(s.min, least), trace_tree_number(s.max, most));
+		buf_free(&name);
+		for (const struct trace_tree *b = t->beside; b; b = b->beside)
+			table_cell(table, "%s", trace_tree_number(trace_tree_value_of(b, t, r), value));
+		/* Green, yellow and red thirds, in characters that are a full and a half column wide. */
+		double part = trace_tree_part(t, r);
+		const char *full = is_utf8() ? "\u2588" : "#", *half = is_utf8() ? "\u258c" : "-";
+		unsigned halves = lround(part * BAR * 2);
+		struct buf bar = {0};
+
+		for (unsigned k = 0; k < halves / 2; k++)
+			buf_puts(&bar, full);
+		if (halves % 2)
+			buf_puts(&bar, half);
+		table_cell(table, "%.*s", (int) bar.len, bar.len ? bar.data : "");
+		table_colour(table, part > 2 / 3. ? COLOUR_RED : part > 1 / 3. ? COLOUR_YELLOW : COLOUR_GREEN);
+		buf_free(&bar);
+	}
 	return table_finish(table, e);
 }
 

@@ -2,12 +2,10 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/child.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 

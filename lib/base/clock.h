@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <time.h>
 
 #include "base/err.h"
 #include "base/std.h"

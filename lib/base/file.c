@@ -2,12 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "base/file.h"
 
-#include <fcntl.h>
 #include <libgen.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/std.h"
 
 static int read_all(int fd, struct buf *b, size_t max)
 {

@@ -3,8 +3,6 @@
 #include "base/log.h"
 
 #include <stdarg.h>
-#include <strings.h>
-#include <unistd.h>
 
 #include "base/printable.h"
 #include "base/std.h"

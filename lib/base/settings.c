@@ -3,8 +3,6 @@
 #include "base/settings.h"
 
 #include <pwd.h>
-#include <strings.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/number.h"

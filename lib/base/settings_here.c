@@ -5,7 +5,6 @@
 #include <netdb.h>
 #include <pwd.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 
 bool settings_list_any(const char *list, bool (*is)(void *user, const char *word), void *user)

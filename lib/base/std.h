@@ -3,8 +3,10 @@
 #ifndef TOPIARY_BASE_STD_H
 #define TOPIARY_BASE_STD_H
 
-/* What almost every file uses of the C library. A .c file has it by its own header if that includes it. */
+/* What most files use of the C library. A .c file has it by its own header if that includes it. */
+#include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -13,5 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
 
 #endif

@@ -3,7 +3,6 @@
 #include "bind/gpu.h"
 
 #include <dirent.h>
-#include <unistd.h>
 
 #include "hwview/machine.h"
 #include "shape/gpu_number.h"
@@ -289,23 +288,6 @@ static enum access file_access(const char *path)
 	return errno == EPERM ? DENIED : UNKNOWN;
 }
 
-/* NVIDIA's driver says the number of /dev/nvidiaN, which need not be in the order of the bus. */
-static enum access nvidia_access(const char *root, const char *address)
-{
-	char path[PATH_MAX], line[256];
-	int minor = -1;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/proc/driver/nvidia/gpus/%s/information", root, address);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f) && sscanf(line, "Device Minor: %d", &minor) != 1)
-		;
-	if (f)
-		fclose(f);
-	snprintf(path, sizeof(path), "%s/dev/nvidia%d", root, minor);
-	return minor < 0 ? UNKNOWN : file_access(path);
-}
-
 /* The device files of the kernel's Direct Rendering Manager: card0, renderD128. One that is denied decides. */
 static enum access drm_access(const char *root, const char *address)
 {
@@ -332,13 +314,23 @@ static enum access gpu_access(const char *root, hwloc_obj_t function)
 {
 	const struct hwloc_pcidev_attr_s *p;
 	enum access nvidia, drm;
-	char address[32];
+	char address[32], path[PATH_MAX], line[256];
+	int minor = -1;
+	FILE *f;
 
 	if (!function)
 		return UNKNOWN;
 	p = &function->attr->pcidev;
 	snprintf(address, sizeof(address), "%04x:%02x:%02x.%x", p->domain, p->bus, p->dev, p->func);
-	nvidia = nvidia_access(root, address);
+	/* NVIDIA's driver says the number of /dev/nvidiaN, which need not be in the order of the bus. */
+	snprintf(path, sizeof(path), "%s/proc/driver/nvidia/gpus/%s/information", root, address);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f) && sscanf(line, "Device Minor: %d", &minor) != 1)
+		;
+	if (f)
+		fclose(f);
+	snprintf(path, sizeof(path), "%s/dev/nvidia%d", root, minor);
+	nvidia = minor < 0 ? UNKNOWN : file_access(path);
 	drm = drm_access(root, address);
 	return nvidia > drm ? nvidia : drm;
 }

@@ -4,7 +4,6 @@
 
 #include <linux/mempolicy.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "shape/tier.h"

@@ -3,7 +3,6 @@
 #include "capture.h"
 
 #include <dlfcn.h>
-#include <time.h>
 
 #include "base/build_id.h"
 

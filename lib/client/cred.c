@@ -3,10 +3,7 @@
 #include "client/cred.h"
 
 #include <munge.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "base/std.h"
 
 static munge_ctx_t context_new(const char *socket)
 {

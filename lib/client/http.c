@@ -4,8 +4,6 @@
 
 #include <curl/curl.h>
 #include <pthread.h>
-#include <unistd.h>
-#include <strings.h>
 
 #define ANSWER_MAX (256u << 20)
 #define UNRESERVED "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"

@@ -5,7 +5,6 @@
 
 #include <jansson.h>
 #include <sys/types.h>
-#include <time.h>
 
 #include "base/buf.h"
 #include "base/err.h"

@@ -185,28 +185,6 @@ static bool values_find(const struct field_layout *layout, const struct line_ind
 	return j == differences.n;
 }
 
-/* Two per byte, the first in the upper half, as PostgreSQL's encode(bytea, 'hex') returns them. */
-static void digits_write(const struct field_layout *layout, const struct values *v, struct buf *out)
-{
-	unsigned char byte = 0;
-	size_t n = 0;
-
-	for (size_t i = 0; i < layout->n; i++) {
-		const struct field *f = &layout->fields[i];
-		struct delta_span middle = field_middle(f, v->is[i]);
-
-		for (size_t k = 0; field_is_stored(f) && f->digits && k < middle.len; k++) {
-			if (!is_hex_digit(middle.at[k]))
-				continue;
-			byte = byte << 4 | (middle.at[k] <= '9' ? middle.at[k] - '0' : middle.at[k] - 'a' + 10);
-			if (n++ % 2)
-				buf_add(out, &byte, 1);
-		}
-	}
-	byte <<= 4;
-	buf_add(out, &byte, n % 2);
-}
-
 static void middles_write(const struct field_layout *layout, const struct values *v, bool fixed, struct buf *out)
 {
 	for (size_t i = 0; i < layout->n; i++) {
@@ -228,7 +206,24 @@ int field_layout_encode(const struct field_layout *layout, const struct line_ind
 
 	if (!values_find(layout, base, (struct delta_span){ doc, len }, &v))
 		return 1;
-	digits_write(layout, &v, out);
+	/* Two per byte, the first in the upper half, as PostgreSQL's encode(bytea, 'hex') returns them. */
+	unsigned char byte = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < layout->n; i++) {
+		const struct field *f = &layout->fields[i];
+		struct delta_span middle = field_middle(f, v.is[i]);
+
+		for (size_t k = 0; field_is_stored(f) && f->digits && k < middle.len; k++) {
+			if (!is_hex_digit(middle.at[k]))
+				continue;
+			byte = byte << 4 | (middle.at[k] <= '9' ? middle.at[k] - '0' : middle.at[k] - 'a' + 10);
+			if (n++ % 2)
+				buf_add(out, &byte, 1);
+		}
+	}
+	byte <<= 4;
+	buf_add(out, &byte, n % 2);
 	middles_write(layout, &v, true, out);
 	middles_write(layout, &v, false, out);
 	return out->failed ? -1 : 0;
@@ -348,28 +343,22 @@ static bool field_write(struct decoder *d, size_t i, const char *from)
 	return field_position_accepts(s, value_written(d, i));
 }
 
-/* How many digits and how many bytes of fixed middles the diff begins with. */
-static void stored_sizes(const struct field_layout *layout, size_t *digits, size_t *fixed)
-{
-	*digits = *fixed = 0;
-	for (size_t i = 0; i < layout->n; i++) {
-		const struct field *f = &layout->fields[i];
-
-		if (!field_is_stored(f))
-			continue;
-		*digits += f->digits;
-		*fixed += f->fixed && !f->digits ? f->len - f->keep_start - f->keep_end : 0;
-	}
-}
-
 static bool field_decode(struct decoder *d, struct delta_span diff)
 {
 	const char *from = d->base->text;
-	size_t digits, fixed, packed;
+	size_t digits = 0, fixed = 0, packed;
 
 	if (!positions_locate(d->layout, d->base, d->positions))
 		return false;
-	stored_sizes(d->layout, &digits, &fixed);
+	/* How many digits and how many bytes of fixed middles the diff begins with. */
+	for (size_t i = 0; i < d->layout->n; i++) {
+		const struct field *f = &d->layout->fields[i];
+
+		if (!field_is_stored(f))
+			continue;
+		digits += f->digits;
+		fixed += f->fixed && !f->digits ? f->len - f->keep_start - f->keep_end : 0;
+	}
 	packed = (digits + 1) / 2;
 	if (packed > diff.len || fixed > diff.len - packed || (digits % 2 && diff.at[packed - 1] & 0xf))
 		return false;

@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
-#include "base/std.h"
 
 /* --- teams: threads, each on a core of its own, that do the same thing at the same time --- */
 
@@ -244,25 +243,6 @@ static unsigned pairs_find(hwloc_topology_t t, enum level level, hwloc_obj_t pai
 	return n;
 }
 
-/*
- * The same of pairs that are first in different domains of the level, from the node inwards: of at most HANDOVER_PAIRS
- * pairs, which share the time. 0, or -1 with an error.
- */
-static int handover_measure(hwloc_topology_t t, enum level level, double seconds, struct hwbench_handover *out,
-			    struct err *e)
-{
-	hwloc_obj_t pairs[HANDOVER_PAIRS][2];
-	double times[HANDOVER_PAIRS];
-
-	out->pairs = pairs_find(t, level, pairs);
-	for (unsigned i = 0; i < out->pairs; i++)
-		if (handover_pair(t, pairs[i][0], pairs[i][1], seconds / out->pairs, &times[i], e))
-			return -1;
-	qsort(times, out->pairs, sizeof(*times), by_time);
-	out->seconds = out->pairs ? times[out->pairs / 2] : 0;
-	return 0;
-}
-
 /* --- what a node takes --- */
 
 #define LINE 64u		/* bytes */
@@ -374,28 +354,6 @@ static int handovers_between(struct run *r)
 
 /* --- latency --- */
 
-/* One cycle through all lines in random order (Sattolo): each holds the address of the next. */
-static void chase_make(char *memory, size_t bytes)
-{
-	uint32_t n = bytes / LINE, *order = malloc(n * sizeof(*order));
-	uint64_t state = 0x9e3779b97f4a7c15u;
-
-	for (uint32_t i = 0; order && i < n; i++)
-		order[i] = i;
-	for (uint32_t i = n - 1; order && i > 0; i--) {
-		uint32_t j, was = order[i];
-
-		state = state * 6364136223846793005u + 1442695040888963407u;
-		j = (state >> 33) % i;
-		order[i] = order[j];
-		order[j] = was;
-	}
-	for (uint32_t i = 0; i < n; i++)
-		*(void **) (memory + (size_t) (order ? order[i] : i) * LINE) =
-			memory + (size_t) (order ? order[(i + 1) % n] : (i + 1) % n) * LINE;
-	free(order);
-}
-
 static uint64_t chase(const struct team_member *m)
 {
 	static _Thread_local void *volatile last;
@@ -414,8 +372,26 @@ static int latencies_to(struct run *r, unsigned to)
 	struct team_member m = { .bytes = buffer_bytes(r, numa_at(r, to), 1, CHASE_LEAST, CHASE_MOST) };
 	int rc = 0;
 
-	if ((m.memory = memory_on(r, numa_at(r, to), m.bytes)))
-		chase_make(m.memory, m.bytes);
+	if ((m.memory = memory_on(r, numa_at(r, to), m.bytes))) {
+		/* One cycle through all lines in random order (Sattolo): each holds the address of the next. */
+		uint32_t n = m.bytes / LINE, *order = malloc(n * sizeof(*order));
+		uint64_t state = 0x9e3779b97f4a7c15u;
+
+		for (uint32_t i = 0; order && i < n; i++)
+			order[i] = i;
+		for (uint32_t i = n - 1; order && i > 0; i--) {
+			uint32_t j, was = order[i];
+
+			state = state * 6364136223846793005u + 1442695040888963407u;
+			j = (state >> 33) % i;
+			order[i] = order[j];
+			order[j] = was;
+		}
+		for (uint32_t i = 0; i < n; i++)
+			*(void **) (m.memory + (size_t) (order ? order[i] : i) * LINE) =
+				m.memory + (size_t) (order ? order[(i + 1) % n] : (i + 1) % n) * LINE;
+		free(order);
+	}
 	for (unsigned from = 0; rc == 0 && from < b->numas; from++, step(r)) {
 		m.core = core_in(r, numa_at(r, from)->cpuset, 0);
 		if (!m.memory || !m.core)
@@ -600,8 +576,20 @@ int hwbench_run(struct hwbench *b, hwloc_topology_t t, double seconds,
 		return -1;
 	for (int level = LEVEL_PACKAGE; level < LEVEL_COUNT; level++, step(&r)) {
 		b->handovers[level].level = level;
-		if (handover_measure(t, level, seconds, &b->handovers[level], e))
-			return -1;
+		/*
+		 * The same of pairs that are first in different domains of the level, from the node inwards: of at most
+		 * HANDOVER_PAIRS pairs, which share the time. 0, or -1 with an error.
+		 */
+		hwloc_obj_t pairs[HANDOVER_PAIRS][2];
+		double times[HANDOVER_PAIRS];
+
+		b->handovers[level].pairs = pairs_find(t, level, pairs);
+		for (unsigned i = 0; i < b->handovers[level].pairs; i++)
+			if (handover_pair(t, pairs[i][0], pairs[i][1], seconds / b->handovers[level].pairs, &times[i],
+					  e))
+				return -1;
+		qsort(times, b->handovers[level].pairs, sizeof(*times), by_time);
+		b->handovers[level].seconds = b->handovers[level].pairs ? times[b->handovers[level].pairs / 2] : 0;
 	}
 	if (handovers_between(&r))
 		return -1;

@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "base/array.h"
-#include "base/std.h"
 
 #define NAME_MAX_BYTES 64
 #define CACHE_LINE "cache line, "
@@ -164,17 +163,6 @@ static unsigned numas_with_cores(const struct hwbench *b, unsigned *list)
 	return n;
 }
 
-static void pairs_write(const struct hwbench *b, double unit, double least, struct buf *out)
-{
-	unsigned list[HWBENCH_NUMAS], n = b->numas > HWBENCH_NUMAS ? 0 : numas_with_cores(b, list);
-
-	for (unsigned i = 0; i < n; i++)
-		for (unsigned k = i + 1; k < n; k++)
-			buf_printf(out, ",%u-%u=%.1f", i, k,
-				   fmin(fmax(least, unit * b->between[list[i] * b->numas + list[k]]),
-					level_default_cost[LEVEL_NODE]));
-}
-
 void hwbench_costs(const struct hwbench *b, struct buf *out)
 {
 	double unit = 0, least = 0, cost[LEVEL_COUNT];
@@ -191,8 +179,15 @@ void hwbench_costs(const struct hwbench *b, struct buf *out)
 	}
 	for (int level = LEVEL_NODE; level < LEVEL_COUNT; level++)
 		buf_printf(out, "%s%s=%.1f", level ? "," : "", level_name(level), cost[level]);
-	if (unit)
-		pairs_write(b, unit, cost[LEVEL_L3], out);
+	if (unit) {
+		unsigned list[HWBENCH_NUMAS], n = b->numas > HWBENCH_NUMAS ? 0 : numas_with_cores(b, list);
+
+		for (unsigned i = 0; i < n; i++)
+			for (unsigned k = i + 1; k < n; k++)
+				buf_printf(out, ",%u-%u=%.1f", i, k,
+					   fmin(fmax(cost[LEVEL_L3], unit * b->between[list[i] * b->numas + list[k]]),
+						level_default_cost[LEVEL_NODE]));
+	}
 }
 
 /* --- JSON --- */

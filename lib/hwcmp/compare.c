@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "base/std.h"
 #include "hwcmp/compare.h"
 #include "base/array.h"
 #include "hwcmp/compare_parts.h"

@@ -166,29 +166,6 @@ size_t compare_device_known_by(const struct tree *t, size_t pci)
 	return best;
 }
 
-/* " gone (Tesla T4, opencl0d1, nvml1)" */
-static void pci_tail(const struct tree *t, size_t pci, size_t known, const char *verb, struct buf *tail)
-{
-	const char *model = tree_info(&t->objects[known], "GPUModel") ?: tree_info(&t->objects[known], "Model") ?:
-		tree_info(&t->objects[pci], "PCIDevice"), *gap = " (";
-	size_t end = compare_tree_end(t, pci);
-
-	buf_printf(tail, " %s", verb);
-	if (model) {
-		buf_printf(tail, "%s%s", gap, model);
-		gap = ", ";
-	}
-	for (size_t i = pci + 1; i < end; i++) {
-		if (i == known || !compare_tree_is(t, i, "OSDev"))
-			continue;
-		buf_puts(tail, gap);
-		tree_label(t, i, tail);
-		gap = ", ";
-	}
-	if (*gap == ',')
-		buf_puts(tail, ")");
-}
-
 static bool is_gpu(const struct tree_object *o)
 {
 	unsigned long long type = tree_number(o, "osdev_type", 0);
@@ -233,7 +210,25 @@ static void presence_remark(struct comparison *c, const struct compare_side *s, 
 	if (compare_tree_is(s->t, object, "PCIDev")) {
 		size_t known = compare_device_known_by(s->t, object);
 
-		pci_tail(s->t, object, known, verb, &tail);
+		/* " gone (Tesla T4, opencl0d1, nvml1)" */
+		const char *gap = " (", *model = tree_info(&s->t->objects[known], "GPUModel") ?:
+			tree_info(&s->t->objects[known], "Model") ?: tree_info(o, "PCIDevice");
+		size_t end = compare_tree_end(s->t, object);
+
+		buf_printf(&tail, " %s", verb);
+		if (model) {
+			buf_printf(&tail, "%s%s", gap, model);
+			gap = ", ";
+		}
+		for (size_t i = object + 1; i < end; i++) {
+			if (i == known || !compare_tree_is(s->t, i, "OSDev"))
+				continue;
+			buf_puts(&tail, gap);
+			tree_label(s->t, i, &tail);
+			gap = ", ";
+		}
+		if (*gap == ',')
+			buf_puts(&tail, ")");
 		object = known;
 	} else if (compare_tree_is(s->t, object, "OSDev") && compare_tree_is(s->t, o->parent, "PCIDev")) {
 		buf_printf(&tail, " %s (", verb);

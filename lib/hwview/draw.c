@@ -2,10 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "hwview/draw.h"
 
-#include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "hwview/machine.h"

@@ -2,11 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "hwview/image.h"
 
-#include <fcntl.h>
 #include <hwloc/shmem.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 

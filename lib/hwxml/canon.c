@@ -124,12 +124,6 @@ static size_t piece_len(const char *s, size_t len, size_t *step)
 	return piece;
 }
 
-static void write_value(struct buf *out, const struct canon_attr *a)
-{
-	for (size_t at = 0, step; at < a->len; at += step)
-		write_escaped(out, a->value + at, piece_len(a->value + at, a->len - at, &step), escapes);
-}
-
 char *canon_attr_copy(const struct canon_attr *a, char *to)
 {
 	for (size_t at = 0, step; at < a->len; at += step)
@@ -160,28 +154,6 @@ static bool type_is(const struct xml_type *type, const char *name)
 	return !strcmp(type->name, name);
 }
 
-/*
- * There is exactly one root, and it comes first, so that every object is known before the first reference to one. A
- * level is not nested in itself, and a PU contains no object of the tree. The ancestors of an object of the tree are
- * objects of the tree.
- */
-static int object_place(struct reader *r, const struct xml_type *type)
-{
-	const struct xml_type *around = r->depth > 1 ? r->frames[r->depth - 1].type : NULL;
-	bool fits = around ? xml_family_fits(around->family, type->family) : type_is(type, "Machine");
-
-	if (!around && r->has_root)
-		return refuse(r, "more than one root object");
-	r->has_root = true;
-	if (around && type->family == FAMILY_TREE) {
-		fits &= !type_is(around, "PU");
-		for (size_t i = 1; type->level && i < r->depth; i++)
-			fits &= r->frames[i].type != type;
-	}
-	return fits ? 0 : refuse(r, "object %s is not allowed inside %s", type->name,
-				 around ? around->name : "topology");
-}
-
 static int object_start(struct reader *r, struct frame *f)
 {
 	const struct canon_attr *type = attr_get(r, "type"), *id = attr_get(r, "id");
@@ -196,8 +168,25 @@ static int object_start(struct reader *r, struct frame *f)
 		for (size_t i = 0; i < f->el->nattrs; i++)
 			if (f->el->attrs[i].required == XML_REQUIRED_SET && !(r->given & UINT64_C(1) << i))
 				return refuse(r, "object %s has no %s", f->type->name, f->el->attrs[i].name);
-	if (object_place(r, f->type))
-		return -1;
+	/*
+	 * There is exactly one root, and it comes first, so that every object is known before the first reference to
+	 * one. A level is not nested in itself, and a PU contains no object of the tree. The ancestors of an object of
+	 * the tree are objects of the tree.
+	 */
+	const struct xml_type *around = r->depth > 1 ? r->frames[r->depth - 1].type : NULL;
+	bool fits = around ? xml_family_fits(around->family, f->type->family) : type_is(f->type, "Machine");
+
+	if (!around && r->has_root)
+		return refuse(r, "more than one root object");
+	r->has_root = true;
+	if (around && f->type->family == FAMILY_TREE) {
+		fits &= !type_is(around, "PU");
+		for (size_t i = 1; f->type->level && i < r->depth; i++)
+			fits &= r->frames[i].type != f->type;
+	}
+	if (!fits)
+		return refuse(r, "object %s is not allowed inside %s", f->type->name,
+			      around ? around->name : "topology");
 	/* hwloc 3 writes an object's number twice, and reads the last. */
 	if (id && strtoull(id->value + strlen(ID), NULL, 10) != gp)
 		return refuse(r, "gp_index %llu has the other id %.*s", gp, (int) id->len, id->value);
@@ -326,7 +315,8 @@ static int attr_write(struct reader *r, const struct canon_attr *a)
 	else if (a->is->value == VALUE_REF)
 		rc = write_reference(r, out, a->value, a->len);
 	else
-		write_value(out, a);
+		for (size_t at = 0, step; at < a->len; at += step)
+			write_escaped(out, a->value + at, piece_len(a->value + at, a->len - at, &step), escapes);
 	buf_add(out, "\"", 1);
 	return rc;
 }

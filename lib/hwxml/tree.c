@@ -121,23 +121,6 @@ static const char *osdev_type(const struct tree_pair *attrs, size_t n, unsigned 
 	return NONE;
 }
 
-/*
- * Translates an object's attributes to the values of hwloc 2. osdev_type: hwloc 3 has a set of types where hwloc 2 has
- * one. pci_type: hwloc 3 appends the programming interface, also if it exports the format of hwloc 2; it is shortened
- * in place.
- */
-static void attrs_translate(struct tree_pair *attrs, size_t n, bool hwloc3)
-{
-	for (size_t i = 0; i < n; i++) {
-		struct tree_pair *a = &attrs[i];
-
-		if (!strcmp(a->name, "pci_type") && strlen(a->value) > PCI_TYPE)
-			((char *)a->value)[PCI_TYPE] = '\0';
-		else if (hwloc3 && !strcmp(a->name, "osdev_type"))
-			a->value = osdev_type(attrs, n, strtoul(a->value, NULL, 10));
-	}
-}
-
 /* --- objects and the others --- */
 
 static int info_keep(struct builder *b, unsigned owner, const char *name, const char *value, unsigned line)
@@ -160,7 +143,19 @@ static int object_add(struct builder *b, struct frame *f, unsigned line, size_t 
 	if (!o || !pairs)
 		return -1;
 	attrs_keep(b, line, n, given, pairs);
-	attrs_translate(pairs, n, *b->t->version == '3');
+	/*
+	 * Translates an object's attributes to the values of hwloc 2. osdev_type: hwloc 3 has a set of types where
+	 * hwloc 2 has one. pci_type: hwloc 3 appends the programming interface, also if it exports the format of hwloc
+	 * 2; it is shortened in place.
+	 */
+	for (size_t i = 0; i < n; i++) {
+		struct tree_pair *a = &pairs[i];
+
+		if (!strcmp(a->name, "pci_type") && strlen(a->value) > PCI_TYPE)
+			((char *)a->value)[PCI_TYPE] = '\0';
+		else if ((*b->t->version == '3') && !strcmp(a->name, "osdev_type"))
+			a->value = osdev_type(pairs, n, strtoul(a->value, NULL, 10));
+	}
 	text = pair_get(pairs, n, "type");
 	o->type = xml_type_find(text, strlen(text));
 	o->parent = b->depth > 1 ? b->frames[b->depth - 1].object : -1;

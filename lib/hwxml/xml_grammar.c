@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "hwxml/xml_grammar.h"
 
-#include <ctype.h>
-
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static const struct xml_attr topology[] = {
@@ -197,17 +195,11 @@ static bool size_fits(const char *value, size_t len)
 	return len && *value != '-' && number_fits(value, len) && (len < strlen(most) || memcmp(value, most, len) <= 0);
 }
 
-/* hwloc_bitmap_snprintf(3): words of 32 bits in hexadecimal with commas, "0xf...f" for infinite ones. */
-static bool set_fits(const char *value, size_t len)
-{
-	return len && strspn(value, "0123456789abcdefx,.") >= len;
-}
-
 bool xml_value_fits(enum xml_value kind, const char *value, size_t len)
 {
 	switch (kind) {
 	case VALUE_SET:
-		return set_fits(value, len);
+		return len && strspn(value, "0123456789abcdefx,.") >= len;
 	case VALUE_TYPE:
 		return xml_type_find(value, len);
 	case VALUE_NUMBER:

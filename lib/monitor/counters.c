@@ -13,7 +13,6 @@
 #include <linux/perf_event.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/log.h"

@@ -136,26 +136,6 @@ unsigned monitor_this_cpu(void)
 /* Not of perf_event_open(2). */
 enum { OTHER_CPU = EXDEV, TOO_MANY = EDQUOT, WRONG_COUNTERS = EBADMSG };
 
-static void reason(int error, const struct monitor_choice *how, char *text, size_t size)
-{
-	FILE *f = error == EACCES || error == EPERM ? fopen("/proc/sys/kernel/perf_event_paranoid", "re") : NULL;
-	int level;
-
-	if (f && fscanf(f, "%d", &level) == 1)
-		snprintf(text, size, "%s; kernel.perf_event_paranoid is %d", strerror(error), level);
-	else if (error == OTHER_CPU)
-		snprintf(text, size, "it is not known for this CPU");
-	else if (error == TOO_MANY)
-		snprintf(text, size, "that would be more than %u of a PU's general counters", how->general);
-	else if (error == WRONG_COUNTERS)
-		snprintf(text, size, "hardware counters are wrong here: %s", monitor_selftest());
-	else
-		snprintf(text, size, "%s", error == ENOENT || error == EOPNOTSUPP || error == ENODEV ?
-			 "this machine has no such counter" : strerror(error));
-	if (f)
-		fclose(f);
-}
-
 /* --- the choice --- */
 
 static struct monitor_event table[MONITOR_EVENTS_MAX];	/* monitor_events with the PMUs of this machine */
@@ -221,8 +201,23 @@ struct refused {
 static void refused_report(struct refused *r, const struct monitor_choice *how, struct buf *why)
 {
 	char text[192];
+	FILE *f = r->error == EACCES || r->error == EPERM ? fopen("/proc/sys/kernel/perf_event_paranoid", "re") : NULL;
+	int level;
 
-	reason(r->error, how, text, sizeof(text));
+	if (f && fscanf(f, "%d", &level) == 1)
+		snprintf(text, sizeof(text), "%s; kernel.perf_event_paranoid is %d", strerror(r->error), level);
+	else if (r->error == OTHER_CPU)
+		snprintf(text, sizeof(text), "it is not known for this CPU");
+	else if (r->error == TOO_MANY)
+		snprintf(text, sizeof(text), "that would be more than %u of a PU's general counters", how->general);
+	else if (r->error == WRONG_COUNTERS)
+		snprintf(text, sizeof(text), "hardware counters are wrong here: %s", monitor_selftest());
+	else
+		snprintf(text, sizeof(text), "%s",
+			 r->error == ENOENT || r->error == EOPNOTSUPP || r->error == ENODEV ?
+			 "this machine has no such counter" : strerror(r->error));
+	if (f)
+		fclose(f);
 	for (unsigned i = 0; i < r->n; i++)
 		buf_printf(why, "%s%s", !i ? "; " : i + 1 < r->n ? ", " : " and ", r->names[i]);
 	if (r->n)

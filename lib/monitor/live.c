@@ -4,16 +4,13 @@
 
 #include <assert.h>
 #include <endian.h>
-#include <fcntl.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 
-#include "base/buf.h"
 #include "trace/block.h"
 
 #define HEAD_AT 64u
@@ -304,19 +301,6 @@ static bool page_copy(const struct live_reader *r, uint64_t *sequence, uint64_t 
 	return false;
 }
 
-static void values_since(const struct live_reader *r, uint64_t *values)
-{
-	const struct live_own *own = r->own;
-
-	for (unsigned i = 0; i < r->head.nevents; i++) {
-		const struct trace_event *x = &r->head.events[i];
-
-		for (unsigned c = x->column; c < x->column + r->head.levels[x->level].n; c++)
-			values[c] = own->new_absent[c] != own->absent[c] ? TRACE_ABSENT :
-				own->new_value[c] - (x->kind == TRACE_COUNTER ? own->value[c] : 0);
-	}
-}
-
 int live_read(struct live_reader *r, uint64_t *values, uint64_t *begin, uint64_t *end)
 {
 	struct live_own *own = r->own;
@@ -328,7 +312,13 @@ int live_read(struct live_reader *r, uint64_t *values, uint64_t *begin, uint64_t
 		return fstat(own->fd, &st) || !st.st_nlink ? -1 : 0;
 	*begin = r->time;
 	*end = r->time = time;
-	values_since(r, values);
+	for (unsigned i = 0; i < r->head.nevents; i++) {
+		const struct trace_event *x = &r->head.events[i];
+
+		for (unsigned c = x->column; c < x->column + r->head.levels[x->level].n; c++)
+			values[c] = own->new_absent[c] != own->absent[c] ? TRACE_ABSENT :
+				own->new_value[c] - (x->kind == TRACE_COUNTER ? own->value[c] : 0);
+	}
 	own->sequence = sequence;
 	old = own->value;
 	own->value = own->new_value;

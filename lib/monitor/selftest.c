@@ -6,7 +6,6 @@
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #define SLOTS 8u		/* general and fixed counters of any CPU, at most */
 #define ROUNDS 500000u

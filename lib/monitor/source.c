@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "monitor/source.h"
 
-#include <ctype.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "base/array.h"
 #include "monitor/events.h"
 #include "monitor/sysfs.h"

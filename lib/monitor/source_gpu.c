@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <ctype.h>
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include "base/std.h"
 #include "monitor/nvml.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "base/std.h"
 #include "monitor/source.h"
 #include "monitor/sysfs.h"
@@ -166,16 +163,6 @@ struct port_walk {
 	const char *device;
 };
 
-/* "100 Gb/sec (4X EDR)" */
-static double port_rate(const char *folder)
-{
-	char path[SYSFS_PATH], text[128];
-	double gigabits;
-
-	return sysfs_path(path, folder, "/rate") && sysfs_text(path, text, sizeof(text)) &&
-	       (gigabits = strtod(text, NULL)) > 0 ? gigabits * 1e9 / 8 * RATE_SLACK : BYTES_MOST;
-}
-
 static bool port_is_active(const char *folder)
 {
 	char path[SYSFS_PATH], text[64];
@@ -192,6 +179,8 @@ static void ib_port_add(void *user, const char *port)
 		{ "counters", "", "counters/unicast_rcv_packets" },
 	};
 	char folder[SYSFS_PATH], device[SYSFS_PATH], received[SYSFS_PATH] = "", sent[SYSFS_PATH] = "", name[40];
+	char path[SYSFS_PATH], text[128];
+	double gigabits;
 	struct source_meter m = { .scale = WORD };
 	const struct port_walk *w = user;
 
@@ -209,7 +198,9 @@ static void ib_port_add(void *user, const char *port)
 			m.bounds.narrow = access(wide, F_OK) ? BITS_32 * WORD : 0;
 		break;
 	}
-	m.bounds.most = port_rate(folder);
+	/* "100 Gb/sec (4X EDR)" */
+	m.bounds.most = sysfs_path(path, folder, "/rate") && sysfs_text(path, text, sizeof(text)) &&
+	       (gigabits = strtod(text, NULL)) > 0 ? gigabits * 1e9 / 8 * RATE_SLACK : BYTES_MOST;
 	snprintf(name, sizeof(name), strcmp(port, "1") ? "%s:%s" : "%s", w->device, port);
 	port_add(w->s, name, device, m, (const char *const[]){ received, sent });
 }

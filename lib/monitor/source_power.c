@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <unistd.h>
-
 #include "base/std.h"
 #include "monitor/source.h"
 #include "monitor/sysfs.h"

@@ -3,11 +3,9 @@
 #include "monitor/sysfs.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 bool sysfs_text(const char *path, char *text, size_t size)
 {

@@ -127,17 +127,6 @@ static void start(uint64_t now)
 	state = ON;
 }
 
-/* One line's worth, without what would end it. */
-static size_t add_name(char *to, const char *name)
-{
-	size_t n = 0;
-
-	for (; n < NAME_MAX_BYTES && name[n]; n++)
-		to[n] = (unsigned char) name[n] < ' ' || name[n] == 127 ? '?' : name[n];
-	to[n] = '\n';
-	return n + 1;
-}
-
 static void note(char what, const char *name)
 {
 	int before = errno;
@@ -156,7 +145,14 @@ static void note(char what, const char *name)
 			flush(now);
 		used += snprintf(text + used, LINE_MAX_BYTES, "%c %08" PRIx32 " %u %" PRIu64 " ", what, id, thread,
 				 now);
-		used += add_name(text + used, name);
+		/* One line's worth, without what would end it. */
+		char *to = text + used;
+		size_t n = 0;
+
+		for (; n < NAME_MAX_BYTES && name[n]; n++)
+			to[n] = (unsigned char) name[n] < ' ' || name[n] == 127 ? '?' : name[n];
+		to[n] = '\n';
+		used += n + 1;
 	}
 	pthread_mutex_unlock(&lock);
 	errno = before;

@@ -3,7 +3,6 @@
 #include "shape/hostlist.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 
 #include "base/array.h"
 

@@ -4,7 +4,6 @@
 
 #include "base/array.h"
 #include "base/hash.h"
-#include "base/std.h"
 #include "shape/shape.h"
 #include "shape/snapshot.h"
 

@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "shape/level.h"
 
-#include <strings.h>
-
 #include "base/std.h"
 
 const double level_default_cost[LEVEL_COUNT] = {

@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "shape/shape.h"
 
-#include <ctype.h>
-#include <strings.h>
-
 #include "base/array.h"
 #include "base/number.h"
 
@@ -405,27 +402,6 @@ static int read_device(struct walk *w)
 	return 0;
 }
 
-/* Which of a type is which does not matter where all are near the same cores: these are numbered in their order. */
-static void devices_number(struct shape *s)
-{
-	for (size_t i = 0; i < s->ndevices && s->ndevices <= 64; i++) {
-		struct shape_device *d = &s->devices[i];
-		int before = 0;
-		bool alike = true;
-
-		for (size_t k = 0; k < s->ndevices; k++) {
-			const struct shape_device *o = &s->devices[k];
-
-			if (strcasecmp(o->type, d->type))
-				continue;
-			alike &= o->first == d->first && o->cores == d->cores && (o->number < 0 || k < i);
-			before += k < i;
-		}
-		if (alike && d->number < 0)
-			d->number = before;
-	}
-}
-
 /* Thousands of shapes are kept for a long time. */
 static void array_shrink(void **array, size_t used, size_t size)
 {
@@ -512,7 +488,26 @@ struct shape *shape_parse(const char *text, struct err *e)
 	}
 	if (numas_find(&w))
 		goto error;
-	devices_number(s);
+	/*
+	 * Which of a type is which does not matter where all are near the same cores: these are numbered in their
+	 * order.
+	 */
+	for (size_t i = 0; i < s->ndevices && s->ndevices <= 64; i++) {
+		struct shape_device *d = &s->devices[i];
+		int before = 0;
+		bool alike = true;
+
+		for (size_t k = 0; k < s->ndevices; k++) {
+			const struct shape_device *o = &s->devices[k];
+
+			if (strcasecmp(o->type, d->type))
+				continue;
+			alike &= o->first == d->first && o->cores == d->cores && (o->number < 0 || k < i);
+			before += k < i;
+		}
+		if (alike && d->number < 0)
+			d->number = before;
+	}
 	array_shrink((void **) &s->threads, s->cores, sizeof(*s->threads));
 	array_shrink((void **) &s->domains, s->ndomains, sizeof(*s->domains));
 	array_shrink((void **) &s->devices, s->ndevices, sizeof(*s->devices));

@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "shape/snapshot.h"
 
-#include <unistd.h>
-
 #include "base/array.h"
 #include "base/file.h"
 #include "base/hash.h"

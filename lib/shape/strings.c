@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "shape/strings.h"
 
-#include "base/buf.h"
-#include "base/std.h"
 #include "delta/field_layout.h"
 #include "shape/tier.h"
 

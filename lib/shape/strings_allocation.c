@@ -19,29 +19,6 @@ struct kind_list {
 	bool failed;
 };
 
-/* The infos of a kind follow it. */
-static void list_read(const struct tree *t, struct kind_list *l)
-{
-	bool inside = false;
-
-	for (size_t i = 0; i < t->nextras && !l->failed; i++) {
-		const struct tree_extra *x = &t->extras[i];
-		const char *efficiency = tree_extra_attr(x, "forced_efficiency");
-
-		if (inside && x->element->tag == TAG_INFO) {
-			core_kind_read(&l->facts[l->n - 1], tree_extra_attr(x, "name"), tree_extra_attr(x, "value"));
-			continue;
-		}
-		inside = x->element->tag == TAG_CPUKIND && l->n < CORE_KINDS_HWLOC;
-		if (!inside)
-			continue;
-		l->facts[l->n].efficiency = efficiency ? strtol(efficiency, NULL, 10) : -1;
-		l->failed = !(l->pus[l->n] = hwloc_bitmap_alloc());
-		if (!l->failed)
-			hwloc_bitmap_sscanf(l->pus[l->n++], tree_extra_attr(x, "cpuset"));
-	}
-}
-
 /* A core is of the kind of its first PU. */
 static bool cores_mark(const struct tree *t, const struct tree_extent *s, const struct kind_list *l,
 		       unsigned char *kinds)
@@ -66,8 +43,28 @@ unsigned char *strings_core_kinds(const struct tree *t, const struct tree_extent
 	struct kind_list *l = calloc(1, sizeof(*l));
 	unsigned char *kinds = calloc(t->n, sizeof(*kinds));
 
-	if (l)
-		list_read(t, l);
+	if (l) {
+		/* The infos of a kind follow it. */
+		bool inside = false;
+
+		for (size_t i = 0; i < t->nextras && !l->failed; i++) {
+			const struct tree_extra *x = &t->extras[i];
+			const char *efficiency = tree_extra_attr(x, "forced_efficiency");
+
+			if (inside && x->element->tag == TAG_INFO) {
+				core_kind_read(&l->facts[l->n - 1], tree_extra_attr(x, "name"),
+					       tree_extra_attr(x, "value"));
+				continue;
+			}
+			inside = x->element->tag == TAG_CPUKIND && l->n < CORE_KINDS_HWLOC;
+			if (!inside)
+				continue;
+			l->facts[l->n].efficiency = efficiency ? strtol(efficiency, NULL, 10) : -1;
+			l->failed = !(l->pus[l->n] = hwloc_bitmap_alloc());
+			if (!l->failed)
+				hwloc_bitmap_sscanf(l->pus[l->n++], tree_extra_attr(x, "cpuset"));
+		}
+	}
 	if (l && kinds && core_kinds_rank(l->facts, l->n, l->kinds) > 1 && !cores_mark(t, extents, l, kinds))
 		memset(kinds, 0, t->n);
 	if (!l || l->failed) {

@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "shape/tier.h"
 
-#include <strings.h>
-
 #include "base/std.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

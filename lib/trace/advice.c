@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "base/std.h"
 #include "trace/advice_facts.h"
 
 /*

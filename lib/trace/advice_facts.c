@@ -83,21 +83,6 @@ static void block_add(const struct reading *r, const struct trace_block *b)
 		block_add_line(r, b, MAJOR, r->time->major, false);
 }
 
-/* Absent values count as the mean of the others. */
-static void reading_finish(const struct reading *r, unsigned long long *present)
-{
-	const struct trace_head *h = &r->t->head;
-
-	for (unsigned x = 0; x < h->nevents; x++)
-		for (unsigned c = h->events[x].column; c < h->events[x].column + h->levels[h->events[x].level].n; c++) {
-			double mean = r->present[c] ? r->sum[c] / r->present[c] : 0;
-
-			present[x] += r->present[c];
-			r->f->rate[r->column[c]] += h->events[x].kind == TRACE_GAUGE ? mean :
-				mean * r->t->ticks / r->f->seconds;
-		}
-}
-
 /* --- all of them */
 
 /* An event half of whose values are absent is as one that is missing. */
@@ -228,8 +213,20 @@ static int traces_add(struct advice_facts *f, struct timeline *time, struct trac
 		for (unsigned i = 0; rc == 0 && i < r.t->nblocks; i++)
 			if (!(rc = trace_read(r.t, i, &b, e)))
 				block_add(&r, &b);
-		if (rc == 0)
-			reading_finish(&r, present);
+		if (rc == 0) {
+			/* Absent values count as the mean of the others. */
+			const struct trace_head *h = &r.t->head;
+
+			for (unsigned x = 0; x < h->nevents; x++)
+				for (unsigned c = h->events[x].column; c < h->events[x].column +
+				     h->levels[h->events[x].level].n; c++) {
+					double mean = r.present[c] ? r.sum[c] / r.present[c] : 0;
+
+					present[x] += r.present[c];
+					r.f->rate[r.column[c]] += h->events[x].kind == TRACE_GAUGE ? mean :
+						mean * r.t->ticks / r.f->seconds;
+				}
+		}
 		trace_block_free(&b);
 		free(r.sum);
 		free(r.present);

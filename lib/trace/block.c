@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <endian.h>
-#include <unistd.h>
 #include <zstd.h>
 
 #define LEVEL 1		/* the recorder's CPU time is the job's */

@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "trace/export.h"
 
-#include <jansson.h>
-#include <math.h>
 
 struct export {
 	const struct trace *t;

@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "trace/formula.h"
 
-#include <ctype.h>
 #include <math.h>
 
 #include "base/array.h"

@@ -2,9 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "trace/head.h"
 
-#include <ctype.h>
 #include <jansson.h>
-#include <strings.h>
 
 #include "base/printable.h"
 

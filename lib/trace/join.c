@@ -5,7 +5,6 @@
 #include <assert.h>
 
 #include "base/array.h"
-#include "base/std.h"
 
 /* An object of the joined head: the node that it is of, 0 if there is one only, and its index there. */
 struct joined {
@@ -111,29 +110,6 @@ static int level_collect(struct joining *j, unsigned level)
 	return 0;
 }
 
-/* PUs are collected: an object has those that it has in any trace, which are consecutive. */
-static void level_set_pus(struct joining *j, unsigned level, unsigned pus)
-{
-	for (unsigned t = 0; t < j->out->n; t++) {
-		const struct trace_head *h = j->heads[t];
-		int l = trace_head_level(h, j->out->head.levels[level].type), pu_level = trace_head_level(h, "PU");
-
-		for (unsigned i = 0; l >= 0 && i < h->levels[l].n; i++) {
-			const struct trace_object *from = &h->levels[l].objects[i];
-			struct trace_object *o = &object_find(j, level, t, from->index)->o;
-
-			for (unsigned pu = from->first; pu < trace_object_end(from); pu++) {
-				unsigned at = object_find(j, pus, t, h->levels[pu_level].objects[pu].index)->at;
-				unsigned first = o->count && o->first < at ? o->first : at;
-				unsigned end = o->count && trace_object_end(o) > at ? trace_object_end(o) : at + 1;
-
-				o->first = first;
-				o->count = end - first;
-			}
-		}
-	}
-}
-
 static int level_write(struct trace_level *l, struct joined_level *from, const char *const *names)
 {
 	if (!(l->objects = calloc(from->n, sizeof(*l->objects))) ||
@@ -167,8 +143,27 @@ static int levels_join(struct joining *j, const char *type, const char *name, co
 		if (level_write(&out->levels[0], &(struct joined_level){ &all, 1 }, &name))
 			return -1;
 	}
+	/* PUs are collected: an object has those that it has in any trace, which are consecutive. */
 	for (unsigned l = !!type; l < out->nlevels; l++)
-		level_set_pus(j, l, pus);
+		for (unsigned t = 0; t < j->out->n; t++) {
+			const struct trace_head *h = j->heads[t];
+			int own = trace_head_level(h, out->levels[l].type), pu_level = trace_head_level(h, "PU");
+
+			for (unsigned i = 0; own >= 0 && i < h->levels[own].n; i++) {
+				const struct trace_object *from = &h->levels[own].objects[i];
+				struct trace_object *o = &object_find(j, l, t, from->index)->o;
+
+				for (unsigned pu = from->first; pu < trace_object_end(from); pu++) {
+					unsigned at = object_find(j, pus, t, h->levels[pu_level].objects[pu].index)->at;
+					unsigned first = o->count && o->first < at ? o->first : at;
+					unsigned end = o->count && trace_object_end(o) > at ? trace_object_end(o) :
+						at + 1;
+
+					o->first = first;
+					o->count = end - first;
+				}
+			}
+		}
 	for (unsigned l = !!type; l < out->nlevels; l++)
 		if (level_write(&out->levels[l], &j->levels[l],
 				type && !strcmp(out->levels[l].type, "Machine") ? names : NULL))

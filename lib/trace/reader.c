@@ -3,12 +3,9 @@
 #include "trace/reader.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/array.h"
-#include "trace/block.h"
 
 struct trace_own {
 	int fd;

@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "trace/view.h"
 
-#include <math.h>
-
 #include "base/array.h"
 
 /* All that was counted at an object, without the ticks that are absent. */
@@ -103,27 +101,6 @@ static struct view_run run_at(const struct trace_head *h, unsigned level, const 
 		run_of(&h->levels[level], &h->levels[m->level].objects[object]);
 }
 
-static void resolve_events(const struct trace_head *h, struct trace_metric *m)
-{
-	const struct formula *f = &m->formula;
-
-	for (unsigned k = 0; k < f->nevents; k++) {
-		int event = trace_head_event(h, f->events[k]);
-		const struct trace_event *x = event < 0 ? NULL : &h->events[event];
-		unsigned found = 0;
-
-		m->own->events[k] = x;
-		for (unsigned i = 0; x && i < m->n; i++) {
-			struct view_run *r = &m->own->runs[(size_t) i * f->nevents + k];
-
-			*r = run_at(h, x->level, m, i);
-			found |= r->n;
-		}
-		if (!found)
-			strcpy(m->missing, f->events[k]);
-	}
-}
-
 static int metric_make(struct trace_view *v, struct trace_metric *m, int level, struct err *e);
 
 static int resolve_parts(struct trace_view *v, struct trace_metric *m, struct err *e)
@@ -186,7 +163,21 @@ static int metric_make(struct trace_view *v, struct trace_metric *m, int level, 
 	    !(m->own->states = calloc(m->n, sizeof(*m->own->states))))
 		return err_set(e, "out of memory");
 	metric_restart(m);
-	resolve_events(v->head, m);
+	for (unsigned k = 0; k < f->nevents; k++) {
+		int event = trace_head_event(v->head, f->events[k]);
+		const struct trace_event *x = event < 0 ? NULL : &v->head->events[event];
+		unsigned found = 0;
+
+		m->own->events[k] = x;
+		for (unsigned i = 0; x && i < m->n; i++) {
+			struct view_run *r = &m->own->runs[(size_t) i * f->nevents + k];
+
+			*r = run_at(v->head, x->level, m, i);
+			found |= r->n;
+		}
+		if (!found)
+			strcpy(m->missing, f->events[k]);
+	}
 	return resolve_parts(v, m, e);
 }
 
@@ -252,20 +243,6 @@ int trace_view_add_events(struct trace_view *v, const char *level, struct err *e
 }
 
 /* --- blocks --- */
-
-static void sum_leaves(const struct trace_block *b, unsigned column, struct view_run r, uint64_t *out)
-{
-	const uint64_t *values = b->values + (size_t) (column + r.first) * b->n;
-
-	for (unsigned t = 0; t < b->n; t++)
-		out[t] = r.n ? values[t] : TRACE_ABSENT;
-	for (unsigned i = 1; i < r.n; i++) {
-		values += b->n;
-		for (unsigned t = 0; t < b->n; t++)
-			out[t] =
-				values[t] == TRACE_ABSENT || out[t] == TRACE_ABSENT ? TRACE_ABSENT : out[t] + values[t];
-	}
-}
 
 /* What an event's name stands for, in a formula. */
 static double operand(enum trace_mode mode, const struct trace_event *x, uint64_t now, uint64_t before, double seconds)
@@ -334,9 +311,21 @@ static void object_block(struct trace_view *v, struct trace_metric *m, unsigned 
 	unsigned nevents = m->formula.nevents;
 
 	for (unsigned k = 0; k < nevents; k++)
-		if (m->own->events[k])
-			sum_leaves(b, m->own->events[k]->column, m->own->runs[(size_t) object * nevents + k],
-				   v->sums + (size_t) k * b->n);
+		if (m->own->events[k]) {
+			struct view_run r = m->own->runs[(size_t) object * nevents + k];
+			uint64_t *out = v->sums + (size_t) k * b->n;
+			const uint64_t *leaf = b->values + (size_t) (m->own->events[k]->column + r.first) * b->n;
+
+			for (unsigned t = 0; t < b->n; t++)
+				out[t] = r.n ? leaf[t] : TRACE_ABSENT;
+			for (unsigned i = 1; i < r.n; i++) {
+				leaf += b->n;
+				for (unsigned t = 0; t < b->n; t++)
+					out[t] =
+						leaf[t] == TRACE_ABSENT || out[t] == TRACE_ABSENT ? TRACE_ABSENT :
+							out[t] + leaf[t];
+			}
+		}
 	for (unsigned t = 0; t < b->n; t++) {
 		double seconds = (b->times[t] - (t ? b->times[t - 1] : b->begin)) * 1e-9;
 		double x = values[t] = tick_value(v, m, object, t, b->n, seconds);

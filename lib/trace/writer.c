@@ -3,12 +3,9 @@
 #include "trace/writer.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
-#include "trace/block.h"
 
 struct trace_writer {
 	int fd;
@@ -65,21 +62,6 @@ static int append_chunk(struct trace_writer *w, struct trace_chunk *c, const str
 	return rc;
 }
 
-static int write_head(struct trace_writer *w, struct err *e)
-{
-	struct buf text = {0}, out = {0};
-	struct trace_chunk c = { .kind = CHUNK_HEAD };
-	int rc = -1;
-
-	buf_add(&out, CHUNK_MAGIC, CHUNK_MAGIC_LEN);
-	if (trace_head_write(w->head, &text, e) == 0)
-		rc = text.len > TRACE_HEAD_MAX ? err_set(e, "%s: the head is too large", w->name) :
-						 append_chunk(w, &c, &text, &out, e);
-	buf_free(&out);
-	buf_free(&text);
-	return rc;
-}
-
 static void writer_free(struct trace_writer *w)
 {
 	trace_block_free(&w->block);
@@ -108,7 +90,17 @@ struct trace_writer *trace_writer_continue(int fd, const char *name, struct trac
 		goto error;
 	w->block.n = 0;
 	if (!t) {
-		if (write_head(w, e))
+		struct buf text = {0}, out = {0};
+		struct trace_chunk c = { .kind = CHUNK_HEAD };
+		int rc = -1;
+
+		buf_add(&out, CHUNK_MAGIC, CHUNK_MAGIC_LEN);
+		if (trace_head_write(w->head, &text, e) == 0)
+			rc = text.len > TRACE_HEAD_MAX ? err_set(e, "%s: the head is too large", w->name) :
+							 append_chunk(w, &c, &text, &out, e);
+		buf_free(&out);
+		buf_free(&text);
+		if (rc)
 			goto error;
 		return w;
 	}

@@ -61,29 +61,6 @@ static void add_option(struct buf *out, const char *keyword, const char *value)
 	buf_puts(out, "' ");
 }
 
-/* The connection string of a single server, without target_session_attrs. */
-static void conninfo_of(struct buf *out, const PQconninfoOption *options, unsigned i)
-{
-	for (const PQconninfoOption *o = options; o->keyword; o++) {
-		bool list = !strcmp(o->keyword, "host") || !strcmp(o->keyword, "hostaddr") ||
-			!strcmp(o->keyword, "port");
-		struct buf one = {0};
-
-		if (!o->val || !*o->val || !strcmp(o->keyword, "target_session_attrs"))
-			continue;
-		buf_puts(&one, "");
-		if (list)
-			add_nth(&one, o->val, i);
-		else
-			buf_puts(&one, o->val);
-		if (one.failed)
-			out->failed = true;
-		else if (one.len)
-			add_option(out, o->keyword, one.data);
-		buf_free(&one);
-	}
-}
-
 static int no_check(struct db *db, void *user, struct err *e)
 {
 	(void) db, (void) user, (void) e;
@@ -100,7 +77,25 @@ static int server_init(struct pg_server *h, const PQconninfoOption *options, uns
 		buf_puts(&name, ":");
 		add_nth(&name, ports, i);
 	}
-	conninfo_of(&conninfo, options, i);
+	/* The connection string of a single server, without target_session_attrs. */
+	for (const PQconninfoOption *o = options; o->keyword; o++) {
+		bool list = !strcmp(o->keyword, "host") || !strcmp(o->keyword, "hostaddr") ||
+			!strcmp(o->keyword, "port");
+		struct buf one = {0};
+
+		if (!o->val || !*o->val || !strcmp(o->keyword, "target_session_attrs"))
+			continue;
+		buf_puts(&one, "");
+		if (list)
+			add_nth(&one, o->val, i);
+		else
+			buf_puts(&one, o->val);
+		if (one.failed)
+			conninfo.failed = true;
+		else if (one.len)
+			add_option(&conninfo, o->keyword, one.data);
+		buf_free(&one);
+	}
 	if (name.failed || conninfo.failed || !(h->pool = db_pool_new(conninfo.data, 1, false, no_check, NULL))) {
 		buf_free(&name);
 		buf_free(&conninfo);

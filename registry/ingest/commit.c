@@ -393,25 +393,6 @@ static void fail_all(struct batch *t, const struct err *e)
 	}
 }
 
-/* One node's export must not fail others in its transaction: after a failure each is committed alone. */
-static void commit_each(struct db *db, struct batch *t)
-{
-	for (size_t i = 0; i < t->n; i++) {
-		struct batch one = { .committer = t->committer, .exports = { t->exports[i] }, .n = 1 };
-		const struct encoded *x = t->exports[i]->encoded;
-		char key[DB_KEY];
-		struct err e;
-
-		if (!commit_batch(db, &one, &e))
-			continue;
-		fail_all(&one, &e);
-		/* Does the database lack the layout by which it was encoded? */
-		if (x && db_query_key(db, key, NULL, "SELECT 1 FROM layout f WHERE " LAYOUT_IS("$1", "$2"), 2,
-				      (struct db_value[]){ DB_TEXT(x->layout.id), DB_TEXT(x->layout.mark) }) == 0)
-			t->exports[i]->result = COMMIT_GONE;
-	}
-}
-
 static void run_batch(struct committer *c, struct batch *t)
 {
 	struct err e;
@@ -427,10 +408,26 @@ static void run_batch(struct committer *c, struct batch *t)
 		if ((rc = commit_batch(db, t, &e)) == 0 || !db_alive(db) || !strcmp(db_state(db), "55P03") ||
 		    !strcmp(db_state(db), "57014"))
 			break;
-	if (rc && db && db_alive(db))
-		commit_each(db, t);
-	else if (rc)
+	if (rc && db && db_alive(db)) {
+		/* One node's export must not fail others in its transaction: each is committed alone. */
+		for (size_t i = 0; i < t->n; i++) {
+			struct batch one = { .committer = t->committer, .exports = { t->exports[i] }, .n = 1 };
+			const struct encoded *x = t->exports[i]->encoded;
+			char key[DB_KEY];
+			struct err why;
+
+			if (!commit_batch(db, &one, &why))
+				continue;
+			fail_all(&one, &why);
+			/* Does the database lack the layout by which it was encoded? */
+			if (x && db_query_key(db, key, NULL, "SELECT 1 FROM layout f WHERE " LAYOUT_IS("$1", "$2"), 2,
+					      (struct db_value[]){ DB_TEXT(x->layout.id),
+								  DB_TEXT(x->layout.mark) }) == 0)
+				t->exports[i]->result = COMMIT_GONE;
+		}
+	} else if (rc) {
 		fail_all(t, &e);
+	}
 	log_debug("transaction with %zu exports: %s after %.1f ms", t->n, rc ? e.text : "committed",
 		  1000 * (clock_now() - begun));
 	db_release(db);

@@ -111,35 +111,6 @@ enum { NAMES, QUANTITIES, MEDIANS, QUANTITY_COUNT };
 #define PUBLISHED "SELECT names, array_to_string(quantity, E'\\n'), array_to_string(median, ' ')," \
 	" cardinality(quantity) FROM published_costs ORDER BY class, shape"
 
-static int row_write(const PGresult *r, int row, struct buf *out, struct err *e)
-{
-	struct hwbench b = {0};
-	int rc = hostlist_fold(PQgetvalue(r, row, NAMES), out, e);
-
-	if (rc == 0) {
-		/* Both have n elements; quantities is cut into pieces. */
-		char *quantities = PQgetvalue(r, row, QUANTITIES), *medians = PQgetvalue(r, row, MEDIANS);
-		size_t n = strtoul(PQgetvalue(r, row, QUANTITY_COUNT), NULL, 10);
-		const char **names = calloc(n + 1, sizeof(*names));
-		double *values = calloc(n + 1, sizeof(*values));
-
-		for (size_t i = 0; names && values && i < n; i++) {
-			names[i] = quantities ? strsep(&quantities, "\n") : "";
-			values[i] = strtod(medians, &medians);
-		}
-		rc = names && values ? hwbench_of_values(&b, names, values, n, e) : err_set(e, "out of memory");
-		free(names);
-		free(values);
-	}
-	if (rc == 0) {
-		buf_puts(out, " ");
-		hwbench_costs(&b, out);
-		buf_puts(out, "\n");
-	}
-	hwbench_free(&b);
-	return rc;
-}
-
 int costs_text(struct db *db, struct buf *out, struct err *e)
 {
 	PGresult *r = db_query(db, e, PUBLISHED, 0, NULL);
@@ -147,8 +118,32 @@ int costs_text(struct db *db, struct buf *out, struct err *e)
 
 	if (r)
 		buf_puts(out, "# Costs of nodes as measured: median of the class. See topiary(1), map --costs.\n");
-	for (int i = 0; rc == 0 && i < PQntuples(r); i++)
-		rc = row_write(r, i, out, e);
+	for (int i = 0; rc == 0 && i < PQntuples(r); i++) {
+		struct hwbench b = {0};
+
+		rc = hostlist_fold(PQgetvalue(r, i, NAMES), out, e);
+		if (rc == 0) {
+			/* Both have n elements; quantities is cut into pieces. */
+			char *quantities = PQgetvalue(r, i, QUANTITIES), *medians = PQgetvalue(r, i, MEDIANS);
+			size_t n = strtoul(PQgetvalue(r, i, QUANTITY_COUNT), NULL, 10);
+			const char **names = calloc(n + 1, sizeof(*names));
+			double *values = calloc(n + 1, sizeof(*values));
+
+			for (size_t k = 0; names && values && k < n; k++) {
+				names[k] = quantities ? strsep(&quantities, "\n") : "";
+				values[k] = strtod(medians, &medians);
+			}
+			rc = names && values ? hwbench_of_values(&b, names, values, n, e) : err_set(e, "out of memory");
+			free(names);
+			free(values);
+		}
+		if (rc == 0) {
+			buf_puts(out, " ");
+			hwbench_costs(&b, out);
+			buf_puts(out, "\n");
+		}
+		hwbench_free(&b);
+	}
 	if (rc == 0 && out->failed)
 		rc = err_set(e, "out of memory");
 	PQclear(r);

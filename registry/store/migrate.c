@@ -193,33 +193,30 @@ int migrations_check(struct db *db, struct migrations *m, struct err *e)
 #define APPLIED "INSERT INTO topiary_migration (name, sha256, works_with) VALUES ($1, $2, nullif($3, ''))" \
 	" ON CONFLICT (name) DO UPDATE SET sha256 = coalesce(topiary_migration.sha256, excluded.sha256)"
 
-static int apply_migration(struct db *db, struct migrations *all, const struct migration *m, struct err *e)
-{
-	struct db_value v[] = { DB_TEXT(m->name), DB_TEXT(m->sha256), DB_TEXT(m->works_with) };
-	double begun = clock_now();
-	char one[DB_KEY];
-	int rc = db_execute(db, e, "BEGIN", 0, NULL) || db_execute(db, e, LOCK, 0, NULL) ||
-		db_script(db, e, RECORD) ? -1 : db_query_key(db, one, e, IS_APPLIED, 1, v);
-
-	/* One that fails is tried again at each connect. */
-	if (rc == 0) {
-		if (all->started != m)
-			log_info("migration %s: started; exports wait until it is done", m->name);
-		all->started = m;
-		if ((rc = db_script(db, e, m->script.data)) == 0)
-			log_info("migration %s: done after %.0f s", m->name, clock_now() - begun);
-	}
-	if (rc >= 0)
-		rc = db_execute(db, e, APPLIED, 3, v);
-	return db_end(db, rc, e) ? err_within(e, "migration %s", m->name) : 0;
-}
-
 int migrations_apply(struct db *db, struct migrations *m, struct err *e)
 {
 	int rc = db_limit(db, 0, e);
 
-	for (size_t i = 0; i < m->n && rc == 0; i++)
-		rc = apply_migration(db, m, &m->all[i], e);
+	for (size_t i = 0; i < m->n && rc == 0; i++) {
+		struct db_value v[] = { DB_TEXT(m->all[i].name), DB_TEXT(m->all[i].sha256),
+				       DB_TEXT(m->all[i].works_with) };
+		double begun = clock_now();
+		char one[DB_KEY];
+
+		rc = db_execute(db, e, "BEGIN", 0, NULL) || db_execute(db, e, LOCK, 0, NULL) ||
+			db_script(db, e, RECORD) ? -1 : db_query_key(db, one, e, IS_APPLIED, 1, v);
+		/* One that fails is tried again at each connect. */
+		if (rc == 0) {
+			if (m->started != &m->all[i])
+				log_info("migration %s: started; exports wait until it is done", m->all[i].name);
+			m->started = &m->all[i];
+			if ((rc = db_script(db, e, m->all[i].script.data)) == 0)
+				log_info("migration %s: done after %.0f s", m->all[i].name, clock_now() - begun);
+		}
+		if (rc >= 0)
+			rc = db_execute(db, e, APPLIED, 3, v);
+		rc = db_end(db, rc, e) ? err_within(e, "migration %s", m->all[i].name) : 0;
+	}
 	db_limit(db, DB_SECONDS, NULL);
 	return rc;
 }

@@ -158,27 +158,6 @@ static void report_error(char *complaint, const char *what, int rc, const struct
 	snprintf(complaint, sizeof(((struct err *) 0)->text), "%s", text);
 }
 
-/* Returns what is still to be done soon. */
-static unsigned run_steps(struct upkeep *u, struct upkeep_run *p, unsigned wanted)
-{
-	unsigned again = 0;
-	struct err e;
-
-	for (size_t i = 0; i < STEPS && upkeep_continues(p); i++) {
-		int rc;
-
-		if (!(steps[i].when & wanted))
-			continue;
-		p->worked_since = clock_now();
-		p->unfinished = false;
-		rc = steps[i].run(p, &e);
-		report_error(u->complaint[i], steps[i].what, rc, &e);
-		if (rc == 0 && p->unfinished)
-			again |= steps[i].when & ~(ON_INTERVAL | ON_CHECK);
-	}
-	return again;
-}
-
 static unsigned run_upkeep(struct upkeep *u, unsigned wanted)
 {
 	struct err e = {0};
@@ -190,7 +169,20 @@ static unsigned run_upkeep(struct upkeep *u, unsigned wanted)
 
 	report_error(u->complaint[STEPS], "starting a run", r ? 0 : -1, &e);
 	if (r && *PQgetvalue(r, 0, 0) == 't') {
-		again = run_steps(u, &p, wanted);
+		/* What is still to be done soon. */
+		again = 0;
+		for (size_t i = 0; i < STEPS && upkeep_continues(&p); i++) {
+			int rc;
+
+			if (!(steps[i].when & wanted))
+				continue;
+			p.worked_since = clock_now();
+			p.unfinished = false;
+			rc = steps[i].run(&p, &e);
+			report_error(u->complaint[i], steps[i].what, rc, &e);
+			if (rc == 0 && p.unfinished)
+				again |= steps[i].when & ~(ON_INTERVAL | ON_CHECK);
+		}
 		db_execute(p.db, NULL, UNLOCK, 0, NULL);
 	}
 	PQclear(r);

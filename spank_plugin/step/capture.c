@@ -3,7 +3,6 @@
 #include "step.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <glob.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,12 +13,10 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/child.h"
 #include "base/printable.h"
-#include "base/std.h"
 #include "options.h"
 #include "run_dir.h"
 

@@ -2,21 +2,17 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "step.h"
 
-#include <fcntl.h>
 #include <jansson.h>
 #include <link.h>
 #include <slurm/slurm.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/printable.h"
-#include "base/std.h"
 #include "monitor/ask.h"
 #include "monitor/events.h"
 #include "options.h"
@@ -407,21 +403,6 @@ static int copy_child(int fd, void *arg)
 	return task_lines_are_open() ? tasks_write(fd, folder) : 0;
 }
 
-/* from: the trace, or -1. */
-static void files_write(int from)
-{
-	struct buf said = {0};
-	struct err e;
-	int rc = child_run(copy_child, &from, CHILD_SECONDS, MAX_OUTPUT, &said, &e);
-
-	if (rc > 0)
-		err_set(&e, "%s", said.len ? said.data : "the copying process failed without a message");
-	if (rc)
-		slurm_spank_log("topiary: step %s: the trace of %s was not written to %s: %s", step.name, step.node,
-				printable(monitor.folder), printable(e.text));
-	buf_free(&said);
-}
-
 int monitor_close(spank_t sp, int argc, char **argv)
 {
 	int fd;
@@ -433,8 +414,18 @@ int monitor_close(spank_t sp, int argc, char **argv)
 	if ((fd = trace_open_ended()) < 0)
 		report_unrecorded("topiary-monitor did not begin a trace; does it run there?");
 	/* Where nobody asked, and nothing was recorded, a folder would be a surprise. */
-	if (fd >= 0 || options_set_by_user("topo-monitor"))
-		files_write(fd);
+	if (fd >= 0 || options_set_by_user("topo-monitor")) {
+		struct buf said = {0};
+		struct err e;
+		int rc = child_run(copy_child, &fd, CHILD_SECONDS, MAX_OUTPUT, &said, &e);
+
+		if (rc > 0)
+			err_set(&e, "%s", said.len ? said.data : "the copying process failed without a message");
+		if (rc)
+			slurm_spank_log("topiary: step %s: the trace of %s was not written to %s: %s", step.name,
+					step.node, printable(monitor.folder), printable(e.text));
+		buf_free(&said);
+	}
 	/* A script that ran steps by srun: they had theirs, and its own trace is of the same cores. */
 	if (fd >= 0 && step.id == SLURM_BATCH_SCRIPT &&
 	    faccessat(step.dir, STEP_SRUN_MARK, F_OK, AT_SYMLINK_NOFOLLOW))

@@ -2,15 +2,11 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "run_dir.h"
 
-#include <ctype.h>
-#include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
 	MAX_ENTRIES = 10000,	/* per removal or sweep */

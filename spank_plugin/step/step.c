@@ -2,13 +2,11 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "step.h"
 
-#include <fcntl.h>
 #include <grp.h>
 #include <slurm/slurm.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "hwview/image.h"
 #include "options.h"

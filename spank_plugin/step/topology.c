@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "topology.h"
 
-#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
@@ -11,8 +10,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/child.h"

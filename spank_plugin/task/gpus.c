@@ -5,10 +5,8 @@
 #include <slurm/slurm.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "base/clock.h"
-#include "base/std.h"
 #include "bind/gpu.h"
 #include "hwview/restrict.h"
 #include "options.h"

@@ -4,7 +4,6 @@
 
 #include <slurm/slurm.h>
 
-#include "base/std.h"
 #include "bind/place.h"
 #include "hwview/machine.h"
 #include "hwview/restrict.h"

@@ -8,7 +8,6 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "base/std.h"
 #include "bind/gpu.h"
 #include "bind/memory.h"
 #include "bind/nic.h"
@@ -196,33 +195,29 @@ static void record_json(char (*cells)[CELL], unsigned n_columns, char *out)
 	json_decref(o);
 }
 
-static void print_table(struct buf *out)
-{
-	size_t width[COLUMNS] = {0};
-
-	for (unsigned i = 0; i < report->n; i++) {
-		const char *cell = report->record[i].text;
-
-		for (size_t c = 0; *cell && c < COLUMNS; c++, cell += strlen(cell) + 1)
-			width[c] = strlen(cell) > width[c] ? strlen(cell) : width[c];
-	}
-	for (unsigned i = 0; i < report->n; i++) {
-		const char *cell = report->record[i].text;
-
-		for (size_t c = 0; *cell && c < COLUMNS; c++, cell += strlen(cell) + 1)
-			buf_printf(out, "%s%s%-*s", c ? "  " : "", columns[c].title, c + 1 < COLUMNS ? (int) width[c] :
-				0, cell);
-		buf_puts(out, *report->record[i].text ? "\n" : "");
-	}
-}
-
 static int print_all(struct err *e)
 {
 	struct buf out = {0};
 	int rc = 0;
 
-	if (options.bind.report != REPORT_JSON)
-		print_table(&out);
+	if (options.bind.report != REPORT_JSON) {
+		size_t width[COLUMNS] = {0};
+
+		for (unsigned i = 0; i < report->n; i++) {
+			const char *cell = report->record[i].text;
+
+			for (size_t c = 0; *cell && c < COLUMNS; c++, cell += strlen(cell) + 1)
+				width[c] = strlen(cell) > width[c] ? strlen(cell) : width[c];
+		}
+		for (unsigned i = 0; i < report->n; i++) {
+			const char *cell = report->record[i].text;
+
+			for (size_t c = 0; *cell && c < COLUMNS; c++, cell += strlen(cell) + 1)
+				buf_printf(&out, "%s%s%-*s", c ? "  " : "", columns[c].title,
+					   c + 1 < COLUMNS ? (int) width[c] : 0, cell);
+			buf_puts(&out, *report->record[i].text ? "\n" : "");
+		}
+	}
 	for (unsigned i = 0; options.bind.report == REPORT_JSON && i < report->n; i++)
 		if (*report->record[i].text)
 			buf_printf(&out, "%s\n", report->record[i].text);

@@ -8,7 +8,6 @@
 #include "base/printable.h"
 #include "bind/memory.h"
 #include "bind/nic.h"
-#include "bind/vars.h"
 #include "hwview/image.h"
 #include "hwview/machine.h"
 #include "hwview/restrict.h"

@@ -5,7 +5,6 @@
 #include <assert.h>
 
 #include "base/array.h"
-#include "base/std.h"
 
 enum { MAX_RAILS = 32 };	/* switches of a host that are compared */
 

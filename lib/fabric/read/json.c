@@ -4,7 +4,6 @@
 
 #include <stdarg.h>
 
-#include "base/std.h"
 #include "fabric/model/names.h"
 #include "fabric/recognise/draft.h"
 

@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "fabric/read/readers.h"
 
-#include <ctype.h>
-#include <strings.h>
-
 #include "base/file.h"
 #include "base/std.h"
 #include "fabric/recognise/draft.h"

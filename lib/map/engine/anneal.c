@@ -290,23 +290,24 @@ struct move {
 	double change;
 };
 
-/* A cell near that of one of the rank's partners. */
-static unsigned cell_draw(struct annealing *a, unsigned rank)
+/* Limited like mapping_state_change. */
+static struct move move_draw(struct annealing *a, double limit)
 {
+	unsigned rank = draw_below(&a->chance, a->state.m->ranks), from = a->state.at[rank];
 	const struct matrix *m = a->state.m;
 	unsigned degree = m->row[rank + 1] - m->row[rank];
 	unsigned partner = degree ? m->adj[m->row[rank] + draw_below(&a->chance, degree)] : rank;
 	size_t his = a->cells->of[a->state.at[partner]];
+	/* A cell near that of the partner. */
+	unsigned cell = a->near[his * a->cells->n + a->reach[draw_below(&a->chance, ANNEAL_CHANCES)]];
+	struct move v = { from, SLOT_NONE, INFINITY };
 
-	return a->near[his * a->cells->n + a->reach[draw_below(&a->chance, ANNEAL_CHANCES)]];
-}
-
-/* The slot of the cell whose rank can move to `from` at the least cost, among several adjacent ones. */
-static struct move move_choose(struct annealing *a, unsigned from, unsigned cell)
-{
+	a->state.work += WORK_MOVE;
+	if (cell == a->cells->of[from])
+		return v;
+	/* The slot of the cell whose rank can move to `from` at the least cost, among several adjacent ones. */
 	unsigned first = a->cells->first[cell], count = a->cells->first[cell + 1] - first;
 	unsigned looks = count < ANNEAL_LOOKS ? count : ANNEAL_LOOKS, at = draw_below(&a->chance, count);
-	struct move v = { from, SLOT_NONE, INFINITY };
 	/* mapping_state_costs_more for each slot; what they share is read once: 5 % of a dense mapping's time. */
 	const double *here = a->state.cost + a->cells->of[from], *there = a->state.cost + cell;
 	const unsigned *ranks = a->state.rank + first;
@@ -323,20 +324,6 @@ static struct move move_choose(struct annealing *a, unsigned from, unsigned cell
 			at = 0;
 	}
 	a->state.work += looks;
-	return v;
-}
-
-/* Limited like mapping_state_change. */
-static struct move move_draw(struct annealing *a, double limit)
-{
-	unsigned rank = draw_below(&a->chance, a->state.m->ranks), from = a->state.at[rank];
-	unsigned cell = cell_draw(a, rank);
-	struct move v = { from, SLOT_NONE, INFINITY };
-
-	a->state.work += WORK_MOVE;
-	if (cell == a->cells->of[from])
-		return v;
-	v = move_choose(a, from, cell);
 	if (v.to == SLOT_NONE)
 		return v;
 	v.change += mapping_state_costs_more(&a->state, from, v.to);

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <scotch.h>
 
-#include "base/std.h"
 #include "map/engine/tuning.h"
 
 int scotch_repair(const struct matrix *m, const struct slots *s, unsigned *slot)

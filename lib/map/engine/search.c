@@ -5,7 +5,6 @@
 #include "map/engine/anneal.h"
 #include "map/engine/neighbourhood.h"
 #include "map/engine/scotch.h"
-#include "map/engine/split.h"
 #include "map/engine/tuning.h"
 
 /* --- starts --- */

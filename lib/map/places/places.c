@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "base/array.h"
-#include "base/std.h"
 #include "hwview/restrict.h"
 #include "hwxml/tree.h"
 
