@@ -191,7 +191,7 @@ static const struct reader {
 	[COMMANDS] = { "commands", "the commands and daemons", NULL, NULL },
 	[SELECT] = { "select", "the select plugin", SELECT_OFF,
 		     "SnapshotFile SnapshotPoll TopoMode TopoPartitions TopoQos TopoAccounts ObserveFile ObserveShare "
-		     "TopoFit TopoLevel TopoMem TopoGpuCores TopoVerdicts WithoutSnapshot" },
+		     "TopoFit TopoLevel TopoMem TopoWeight TopoGpuCores TopoVerdicts WithoutSnapshot" },
 	[SPANK] = { "spank", "the SPANK plugin", "correct this line: steps have no topology meanwhile",
 		    "TopoMode TopoPartitions TopoQos TopoAccounts RunDir TopologyFile TopoTasks TopoPlace TopoMembind "
 		    "TopoMems TopoOmp TopoNic TopoHwloc TopoMatrix TopoMonitor TopiaryCommand MapTimeout NicPlanes" },

@@ -158,7 +158,8 @@ static bool node_score(const struct search *s, unsigned node, uint32_t tasks, un
 	*out = (struct candidate_node){ .node = node, .tasks = tasks, .need_cores = need.cores,
 					.worth = chooser_worth(!s->job->gpus && kind->gpus > s->room->gpus[node],
 							       kind->shape->cores, kind->memory),
-					.free = need.fit == FIT_SPREAD ? 0 : s->room->count[node] };
+					.free = need.fit == FIT_SPREAD ? 0 : s->room->count[node],
+					.queue_first = s->want->queue_first };
 	for (;; need.nlimits = 0, out->memory_far = true) {
 		out->cost = fit_cost_of_kind(&s->placer->cache, kind->shape, cluster_room_node(s->room, node), &need,
 					     s->placer->cores, NULL, &out->fit, &out->mixes_kinds);

@@ -90,6 +90,9 @@ int replay_policy_parse(const char *word, struct replay_policy *out, struct err 
 	while ((part = strsep(&rest, ":"))) {
 		bool is_memory = !strncmp(part, "mem=", 4);
 
+		p.request.queue_first |= !strcmp(part, "weight=queue");
+		if (!strcmp(part, "weight=queue"))
+			continue;
 		if (request_set(&p.request, is_memory ? "topo-mem" : "topo-level", is_memory ? part + 4 : part, e))
 			return err_within(e, "'%.40s'", word);
 	}
@@ -523,6 +526,7 @@ static int replay_init(struct replay *r, const struct jobs *jobs)
 		const struct past_job *job = &jobs->list[i];
 		struct request want = job->asks ? job->request : r->policy->request;
 
+		want.queue_first = r->policy->request.queue_first;
 		want.memory = job->asks_memory ? job->request.memory : r->policy->request.memory;
 		r->turns[i] = (struct turn){
 			.job = job, .want = want, .ours = r->policy->kind == POLICY_FIT && want.fit != FIT_OFF,

@@ -151,13 +151,16 @@ static const struct candidate_node *fronts_like(struct fronts *f, const struct c
 	return *like;
 }
 
-/* Not needed where all nodes are worth the same: the order of the domains touched has what dominates first. */
+/*
+ * Not needed where all nodes are worth the same, or that comes first: the order of the domains touched has what
+ * dominates first.
+ */
 static void fronts_set(struct candidate_node *list, unsigned count)
 {
 	struct fronts f = { .n = 0 };
 	unsigned same = 0, all;
 
-	while (same < count && list[same].worth == list[0].worth)
+	while (same < count && (list[same].queue_first || list[same].worth == list[0].worth))
 		list[same++].front = 0;
 	for (const struct candidate_node *c = list; same < count && c < list + count; c++)
 		if (fronts_like(&f, c) == c) {

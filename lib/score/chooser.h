@@ -26,6 +26,7 @@ struct candidate_node {
 	unsigned spare;			/* cores of a job of whole nodes that its tasks do not need */
 	uint64_t worth;			/* of the whole node to other jobs (chooser_worth) */
 	unsigned free;			/* its free cores; 0 for spread tasks, which want an empty node */
+	bool queue_first;		/* all nodes are in one front (TopoWeight=queue): worth comes first */
 	unsigned front;			/* set by candidate_nodes_sort */
 	const struct score_cost *cost;	/* borrowed from the cache, as fit is */
 	struct node_fit *fit;		/* for fit_cores; NULL: score it again */

@@ -144,7 +144,9 @@ static int set_path(const struct option *o, struct request *r, const char *value
 	} while (*(value += used));
 	if (path.step[path.steps - 1].level != LEVEL_CORE)
 		return err_set(e, "the last level must be core");
-	*r = (struct request){ FIT_REQUIRE, LEVEL_NODE, path, r->memory };
+	r->fit = FIT_REQUIRE;
+	r->level = LEVEL_NODE;
+	r->path = path;
 	return 0;
 }
 

@@ -47,6 +47,7 @@ struct request {
 	enum level level;	/* LEVEL_PACKAGE to LEVEL_L2: the boundary to keep within; LEVEL_NODE: none */
 	struct request_path path;	/* if it has steps, fit is FIT_REQUIRE and level LEVEL_NODE */
 	enum fit memory;		/* in the cores' own NUMA nodes: FIT_OFF, FIT_PREFER or FIT_REQUIRE */
+	bool queue_first;		/* the site's TopoWeight=queue; no job asks for it */
 };
 
 /* "off", "prefer", "require", "spread" in any case, or -1; and the constant of a fit. */

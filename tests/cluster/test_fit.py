@@ -10,6 +10,7 @@ from datetime import datetime
 import pytest
 from rig.ask import cores_of, fields, jobs, wait_running
 from rig.cluster import as_user
+from rig.node import configured
 from rig.processes import wait_until
 
 L2, L3, PACKAGE = 2, 8, 16     # cores of these on cn1 and cn2; an L3 is a NUMA node's
@@ -30,6 +31,17 @@ def crumbs(cluster, submit):
         wait_running(cluster, number)
     assert sorted(domains(cores_of(cluster, number)["cn1"], L3) for number in held) == [[i] for i in range(8)]
     return held
+
+
+def test_a_site_may_spare_large_nodes(cluster, submit):
+    """12 cores are one package of cn1, and two of cn3, which is smaller."""
+    for lines, nodes in (("", ["cn1", "cn2"]), ("TopoWeight=queue\n", ["cn3"])):
+        with configured(cluster, lines):
+            cluster.command(["scontrol", "reconfigure"])
+            number = submit("-N1", "-n12", "--ntasks-per-core=1", "--exclude=cn5")
+            wait_running(cluster, number)
+            assert record(cluster, number)["NodeList"] in nodes
+    cluster.command(["scontrol", "reconfigure"])
 
 
 def record(cluster, number):

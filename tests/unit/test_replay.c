@@ -328,6 +328,7 @@ TEST(places_jobs)
 		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 - - -", "stock", "1@0 cn1:0-2,4-6; " },
 		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 - - -", "block", "1@0 cn1:0-5; " },
 		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 - - -", "prefer", "1@0 cn2:0-5; " },
+		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 - - -", "prefer:weight=queue", "1@0 cn1:0-5; " },
 		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 - - -", "off", "1@0 cn1:0-2,4-6; " },
 		{ SMALL_AND_LARGE, "1 0 0 9 1 3 1 - - -", "prefer", "1@0 cn1:0-2; " },
 		/* what a job asks for goes before the policy, and counts for nothing without Topiary */
