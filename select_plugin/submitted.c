@@ -281,7 +281,7 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 
 	if (req->gpus)
 		snprintf(gpus, sizeof(gpus), "%s with GPUs", at == LEVEL_NODE ? "" : " of a node");
-	if (req->gpu_nodes <= req->max_nodes)
+	if (req->gpu_nodes < UINT32_MAX && req->gpu_nodes <= req->max_nodes)
 		snprintf(gpus + strlen(gpus), sizeof(gpus) - strlen(gpus), " (--gpus=%u: at most %u node%s)",
 			 req->gpu_nodes, req->gpu_nodes, PLURAL(req->gpu_nodes));
 	job_request_need(req, each, f->named >= 0 ? f->named : f->node, &need);
@@ -405,10 +405,10 @@ static bool memory_holds(const struct job_request *req, const struct memory_kind
 	struct numa_memory memory = kind->memory;
 	struct score_need need;
 
-	job_request_need(req, tasks, kind->first, &need);
+	/* Slurm uses no core of a node with room for fewer tasks than node_room. */
+	job_request_need(req, MAX(tasks, req->node_room), kind->first, &need);
 	memory.wanted = job_request_memory(req, tasks);
 	return memory.wanted <= memory.capacity && need.cores <= kind->shape->cores &&
-	       job_request_capacity(req, need.cores, kind->first) >= req->node_room &&
 	       empty_node_has(kind->shape, need, memory);
 }
 

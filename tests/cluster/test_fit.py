@@ -119,6 +119,7 @@ NEVER = "configuration is not available"
 @pytest.mark.parametrize("options, why", [
     ([*ON, "-n9", "--topo-fit=require", "--topo-level=numa"], NEVER),
     (["-w", "cn1", "-N1", "-n9", *WITHIN_L3], "largest has 8"),
+    (["-x", "cn3,cn4,cn5", "-n1", "-c40", *WITHIN_L3], "needs 40 cores in one L3 cache, but the largest has 8"),
     (["-w", "cn1", "-n2", "-c9", *WITHIN_L3], "node cn1"),
     (["-w", "cn1", "-N2", "-n40", "-x", "cn3,cn4,cn5", *WITHIN_L3], "largest has 8"),
     ([*ON, "-n8", "--ntasks-per-socket=2", "--topo-request=/l3=1/core=8"], "--topo-request cannot be met"),

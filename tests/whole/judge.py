@@ -303,7 +303,7 @@ def tasks_held(case, request, node, free, surely):
     if case.differs(node):
         return [] if surely else range(1, most + 1)
     path = [(level, int(count)) for level, count in re.findall(r"/(\w+)=(\d+)", request.value("topo-request") or "")]
-    each, threads = int(request.value("c") or 1), threads_used(request, conf)
+    each, threads = request.task_cpus, threads_used(request, conf)
     exact = path and math.prod(count for _, count in path)
     room = max(len(domain & free) for domain in domains_within(hardware, request.value("topo-level") or "node"))
     if path and not path_fits(hardware, path, free, frozenset(range(len(hardware.cores)))):
@@ -431,7 +431,7 @@ def gpus_of_job(case):
             yield Fault("GPUs of another type", f"{node}: {sorted(granted)}", f"{kind[1]} are {sorted(mine_of)}")
 
         # Tasks of several cores stay whole: of the cores near a GPU as many as hold whole ones count.
-        each, threads = int(request.value("c") or 1), threads_used(request, case.confs[node])
+        each, threads = request.task_cpus, threads_used(request, case.confs[node])
         each = -(-each // threads) * threads if request.value("ntasks-per-core") else each
         whole = each > threads and int(request.value("n")) > 1
 
@@ -485,7 +485,7 @@ def why_asked(case, record, request, told):
 
 def threads_used(request, conf):
     """CPUs that a core of the node gives the job."""
-    each = int(request.value("c") or 1)
+    each = request.task_cpus
     if request.value("threads-per-core") == "1":
         return 1
     if request.value("ntasks-per-core"):      # sbatch ignores --hint beside it
@@ -509,7 +509,7 @@ def why_wanted(case, record, request, told):
                            and (found[4] or int(found[5]) * nodes == tasks)):
         yield Fault("tasks on each node", told["wanted"], f"{tasks} tasks in all")
     for node, own in record.cores.items():
-        each = int(request.value("c") or 1)
+        each = request.task_cpus
         need = -(-each // threads_used(request, case.confs[node]))
         if request.value("cpus-per-gpu"):      # with --gpus-per-task that is a -c
             if found[2] and not request.value("gpus-per-task"):
@@ -572,7 +572,7 @@ def why_tasks(case, record, request, told):
     if len(record.cores) != 1 or request.value("overcommit") is not None:
         return
     (node, cores), = record.cores.items()
-    cpus, threads = int(request.value("c") or 1), threads_used(request, case.confs[node])
+    cpus, threads = request.task_cpus, threads_used(request, case.confs[node])
     each = -(-cpus // threads)
     for level, noun in (("numa", "NUMA nodes"), ("l3", "L3 caches")):
         domains = [domain for domain in case.hardware[node].domains(level) if len(domain) >= each]

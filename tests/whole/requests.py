@@ -29,6 +29,12 @@ class Request:
                 return word[2:]
         return "" if f"--{name}" in self.components[part] else None
 
+    @property
+    def task_cpus(self):
+        """-c, or what follows from the GPUs of each task."""
+        gpus, each = self.value("gpus-per-task"), self.value("cpus-per-gpu")
+        return int(self.value("c") or 1) if not gpus or not each else int(gpus) * int(each)
+
     def step_value(self, name):
         """Of srun itself, or of the job."""
         mine = Request([self.srun]).value(name)
