@@ -161,14 +161,20 @@ def test_requirement_that_no_division_meets_is_refused(node):
             f" nodes hold {mem} MB: cn1 holds 3, cn3 holds 1-3\n" in refused), refused
 
 
+def replace(path, text):
+    """At once: slurmds may be reading it, for the change before, and end where it is empty."""
+    path.with_suffix(".new").write_text(text)
+    path.with_suffix(".new").rename(path)
+
+
 def test_requirement_of_the_site_is_refused_with_its_reason(node):
     slurm_conf = node.cluster.folder / "etc" / "slurm.conf"
     plain = slurm_conf.read_text()
     words = "TopoMem=require in slurmctld's topiary.conf: no node that the job may get has 1 core whose NUMA nodes hold"
     with configured(node.cluster, "TopoMem = require\n"):
-        slurm_conf.write_text(plain.replace("DefMemPerCPU=10\n", ""))
+        replace(slurm_conf, plain.replace("DefMemPerCPU=10\n", ""))
         node.cluster.command(["scontrol", "reconfigure"])
-        slurm_conf.write_text(plain)
+        replace(slurm_conf, plain)
         assert wait_until(lambda: words in node.refused(1, 1.2), 30, 0.5), node.refused(1, 1.2)
         # Without a default, --topo-mem=require means nothing.
         said = node.cluster.batch("true", "-w", "cn1", "-n1", "--topo-mem=require", "--output=/dev/null").stderr
