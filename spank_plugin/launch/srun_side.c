@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <jansson.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -115,7 +116,8 @@ static int learned_child(int fd, void *program)
 {
 	int null = open("/dev/null", O_RDWR);
 
-	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0)
+	if (setrlimit(RLIMIT_AS, &(struct rlimit){ STEP_MATRIX_MEMORY, STEP_MATRIX_MEMORY }) || null < 0 ||
+	    dup2(null, STDIN_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0)
 		return 127;
 	close_range(STDERR_FILENO + 1, ~0U, 0);
 	unsetenv("LD_PRELOAD");

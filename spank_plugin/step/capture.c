@@ -25,9 +25,6 @@ enum {
 	END_SECONDS = 5,	/* limit for the end of a step: Slurm drains a node whose steps do not end */
 };
 
-/* Memory limit of `topiary matrix`; 65,536 ranks with a hundred peers each need less. */
-#define MAX_MEMORY ((rlim_t) 2 << 30)
-
 /* A job submitted from a captured one inherits these, and recognises by them which variables to remove. */
 #define PREFIX "TOPIARY_CAPTURE"
 #define PRELOADED "TOPIARY_CAPTURE_PRELOAD"
@@ -205,7 +202,7 @@ static int merge_child(int fd, void *arg)
 
 	if (dup2(fd, STDERR_FILENO) < 0)
 		return 127;
-	if (setrlimit(RLIMIT_AS, &(struct rlimit){ MAX_MEMORY, MAX_MEMORY })) {
+	if (setrlimit(RLIMIT_AS, &(struct rlimit){ STEP_MATRIX_MEMORY, STEP_MATRIX_MEMORY })) {
 		dprintf(fd, "setrlimit(RLIMIT_AS): %s\n", strerror(errno));
 		return 127;
 	}

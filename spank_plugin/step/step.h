@@ -87,6 +87,9 @@ extern struct step step;
 /* In the directory of the batch step: srun has started tasks on this node. */
 #define STEP_SRUN_MARK "srun"
 
+/* Memory limit of commands that read recorded matrices; 65,536 ranks with a hundred peers each need less. */
+#define STEP_MATRIX_MEMORY ((rlim_t) 2 << 30)
+
 /* Read the settings once, by the arguments of plugstack.conf. 0, or -1 with an error. */
 int step_configure(int argc, char **argv, struct err *e);
 
