@@ -32,7 +32,7 @@ _topiary_slurm() {
 		return      # without a list of values bash offers files
 	fi
 	if [[ $current == --topo-* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$("$1" --help 2>/dev/null | grep -oE -- '^ +--topo-[a-z]+')" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$("$1" --help 2>/dev/null | grep -oE -- '^ +--topo-[a-z]+' | tr -d ' ' | sort -u)" -- "$current")
 		return
 	fi
 	if [[ ! -v _topiary_slurm_own[$command] ]]; then

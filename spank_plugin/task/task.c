@@ -59,7 +59,7 @@ static void warn_fewer_cpus(const struct task *t)
 	options_list_per_task(&asked);
 	if (asked.len && job > 1 && job < NO_VAL16)
 		slurm_spank_log("topiary: step %s: each task has 1 CPU, and the job was submitted with -c%lu, which "
-				"srun does not use: srun -c%lu", step.name, job, job);
+				"srun does not read (srun(1), --cpus-per-task)", step.name, job);
 	buf_free(&asked);
 }
 

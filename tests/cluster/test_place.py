@@ -237,7 +237,7 @@ def test_unavailable_binding_is_reported_once(cluster, option, words):
 @pytest.mark.parametrize("words, offered", [
     ("--topo-me", ["--topo-mem", "--topo-membind", "--topo-mems"]), ("--topo-fit = re", ["require"]),
     ("--topo-place c", ["compact"]), ("--topo-level l", ["l3", "l2"]), ("--topo-membind = b", ["bind", "bandwidth"]),
-    ("--topo-report", ["--topo-report"]), ("--topo-matrix =", []), ("--mem", ["Slurm's own"]),
+    ("--topo-mat", ["--topo-matrix"]), ("--topo-matrix =", []), ("--mem", ["Slurm's own"]),
 ])
 def test_completion_in_front_of_slurms_own(cluster, words, offered):
     """COMPREPLY of the words of a line of srun, of which the last is being written."""
