@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <getopt.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/std.h"
 #include "launch.h"
@@ -101,26 +103,6 @@ static const struct {
 	{ "tasks-per-node", { "SLURM_NTASKS_PER_NODE", NULL }, NULL },
 };
 
-static void tables_fill(char *letters, struct option *names, const struct option *own)
-{
-	int n = ROWS;
-
-	/* Stop at the first non-option: srun's options end where its command begins. */
-	*letters++ = '+';
-	for (int i = 0; i < ROWS; i++) {
-		names[i] = (struct option){ rows[i].name, rows[i].argument, NULL, FIRST_LONG + i };
-		if (!rows[i].letter)
-			continue;
-		*letters++ = rows[i].letter;
-		for (int colons = rows[i].argument; colons; colons--)
-			*letters++ = ':';
-	}
-	*letters = '\0';
-	for (; own->name && n < ROWS + OWN_MAX; own++, n++)
-		names[n] = (struct option){ own->name, own->has_arg, NULL, FIRST_OWN };
-	names[n] = (struct option){0};
-}
-
 /* "4", or for nodes "4-4" */
 static bool is_number(const char *text, unsigned long wanted)
 {
@@ -130,19 +112,6 @@ static bool is_number(const char *text, unsigned long wanted)
 	if (end == text || n != wanted)
 		return false;
 	return !*end || (*end == '-' && is_number(end + 1, wanted));
-}
-
-/*
- * An option of another plugin or of a later Slurm is fine; an ambiguous abbreviation of an option in the table is not.
- */
-static int check_foreign(const char *word, struct err *e)
-{
-	size_t len = strcspn(word, "=");
-
-	for (int i = 0; i < ROWS; i++)
-		if (rows[i].kind != KEEP && rows[i].kind != EXPORT && !strncmp(rows[i].name, word, len))
-			return err_set(e, "--%.60s is ambiguous: it may be --%s", word, rows[i].name);
-	return 0;
 }
 
 bool srun_exports_all(const char *value)
@@ -157,9 +126,15 @@ static int check_option(int what, const char *word, struct err *e)
 	for (int i = 0; !row && what != '?' && i < ROWS; i++)
 		row = rows[i].letter == what ? &rows[i] : NULL;
 	/* optopt is set for an unknown letter and for a missing value. */
+	if (!row && (optopt || strncmp(word, "--", 2)))
+		return err_set(e, "%.60s: unknown srun option, or its value is missing", word);
+	/* One of another plugin or of a later Slurm is fine; an ambiguous abbreviation of one in the table is not. */
+	for (int i = 0; !row && i < ROWS; i++)
+		if (rows[i].kind != KEEP && rows[i].kind != EXPORT &&
+		    !strncmp(rows[i].name, word + 2, strcspn(word + 2, "=")))
+			return err_set(e, "%.62s is ambiguous: it may be --%s", word, rows[i].name);
 	if (!row)
-		return !optopt && !strncmp(word, "--", 2) ? check_foreign(word + 2, e) :
-		       err_set(e, "%.60s: unknown srun option, or its value is missing", word);
+		return 0;
 	if (row->kind == SAME) {
 		/* The value is the job's own? */
 		const char *job = NULL;
@@ -186,42 +161,72 @@ static int check_option(int what, const char *word, struct err *e)
 				     err_set(e, "--%s changes the layout of the tasks", row->name);
 }
 
-static int check_options(int argc, char **argv, const struct option *own, struct err *e)
+/* A file that srun would start: a path, or in a folder of PATH. */
+static bool is_program(const char *word)
 {
-	char letters[3 * ROWS + 2];
-	struct option names[ROWS + OWN_MAX + 1];
-	bool ambiguous = false;
+	char path[PATH_MAX];
+	struct stat st;
 
-	tables_fill(letters, names, own);
-	for (;;) {
-		int what = getopt_long(argc, argv, letters, names, NULL);
+	for (const char *at = strchr(word, '/') ? "" : getenv("PATH"); at; at = *at ? at + 1 : NULL) {
+		size_t len = strcspn(at, ":");
 
-		if (what == FIRST_OWN)
-			continue;
-		if (what >= 0 && check_option(what, argv[optind - 1], e))
-			return -1;
-		if (what == '?')
-			ambiguous = !strchr(argv[optind - 1], '=');
-		if (what >= 0)
-			continue;
-		/* What looks like the command may be the value of an unknown option. */
-		if (!ambiguous || optind >= argc)
-			return 0;
-		ambiguous = false;
-		optind++;
+		snprintf(path, sizeof(path), "%.*s%s%s", (int) len, at, len ? "/" : "", word);
+		if (!stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK))
+			return true;
+		at += len;
 	}
+	return false;
 }
 
+/*
+ * The options of other plugins are not registered yet, so that the word behind one may be its value or the program. It
+ * is the program if such a file exists, unless the options that would be srun's otherwise end in a program, too.
+ */
 int srun_check_options(int argc, char **argv, const struct option *own, int *command, struct err *e)
 {
-	int index = optind, errors = opterr, rc = 0;
+	char letters[3 * ROWS + 2] = "+", *letter = letters + 1;	/* '+': stop at the first non-option */
+	struct option names[ROWS + OWN_MAX + 1];
+	const char *unknown = NULL, *behind = NULL;	/* behind: the option before the word at `program` */
+	int index = optind, errors = opterr, n = ROWS, program = 0, rc = 0;
+	bool another;
 
-	optind = opterr = 0;
+	for (int i = 0; i < ROWS; i++) {
+		names[i] = (struct option){ rows[i].name, rows[i].argument, NULL, FIRST_LONG + i };
+		if (!rows[i].letter)
+			continue;
+		*letter++ = rows[i].letter;
+		for (int colons = rows[i].argument; colons; colons--)
+			*letter++ = ':';
+	}
+	*letter = '\0';
+	for (; own->name && n < ROWS + OWN_MAX; own++, n++)
+		names[n] = (struct option){ own->name, own->has_arg, NULL, FIRST_OWN };
+	names[n] = (struct option){0};
 	/* A heterogeneous step. */
-	for (int i = 1; i < argc && !rc; i++)
-		rc = strcmp(argv[i], ":") ? 0 : err_set(e, "the step has several components (:)");
-	rc = rc ? rc : check_options(argc, argv, own, e);
-	*command = optind;
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], ":"))
+			return err_set(e, "the step has several components (:)");
+	for (optind = opterr = 0; !rc || program;) {
+		int what = getopt_long(argc, argv, letters, names, NULL);
+
+		if (what >= 0 && what != FIRST_OWN && check_option(what, argv[optind - 1], e))
+			rc = -1;
+		if (what < 0 && (!unknown || optind >= argc))
+			break;
+		if (what < 0 && !program && is_program(argv[optind])) {
+			program = optind;
+			behind = unknown;
+		}
+		unknown = what == '?' && !strchr(argv[optind - 1], '=') ? argv[optind - 1] : NULL;
+		optind += what < 0;
+	}
+	another = optind < argc && is_program(argv[optind]);
+	*command = program && !another ? program : optind;
+	if (rc && program)
+		rc = !another ? 0 :
+			err_set(e, "%.60s may be the program or the value of %.60s: write one of srun's own options, "
+				"such as --label, between a flag and the program, and = before a value",
+				argv[program], behind);
 	optind = index;
 	opterr = errors;
 	return rc;

@@ -84,26 +84,6 @@ static int check_environment(const char *hosts, struct err *e)
 	return counted ? 0 : err_set(e, "SLURM_NTASKS is not set");
 }
 
-/* This process's command line in one allocation, which the caller frees. NULL: it cannot be read. */
-static char **read_command_line(int *argc)
-{
-	struct buf line = {0};
-	char **argv = NULL;
-
-	*argc = 0;
-	if (!file_read("/proc/self/cmdline", MAX_LINE, &line, NULL) &&
-	    (argv = malloc((line.len + 2) * sizeof(*argv) + line.len + 1))) {
-		char *words = memcpy(argv + line.len + 2, line.data, line.len);
-
-		words[line.len] = '\0';
-		for (size_t at = 0; at < line.len; at += strlen(words + at) + 1)
-			argv[(*argc)++] = words + at;
-		argv[*argc] = NULL;
-	}
-	buf_free(&line);
-	return argv;
-}
-
 /* --- learned matrices --- */
 
 static struct {
@@ -199,19 +179,22 @@ int srun_follow_map(spank_t sp, int argc, char **argv)
 	const char *hosts = path_of_job("TOPIARY_HOSTFILE"), *given = getenv("SLURM_HOSTFILE");
 	const char *folder = path_of_job("TOPIARY_LEARN");
 	bool launches = false;
-	char **line;
-	struct err e;
-	int n, command = 0;
+	struct buf text = {0};
+	char **line = NULL;
+	struct err e = {"/proc/self/cmdline cannot be read"};
+	int n = 0, command = 0;
 
 	(void) sp;
 	if ((!hosts && !folder) || (given && hosts && !strcmp(given, hosts)))
 		return 0;
-	line = read_command_line(&n);
-	if (!line || !n)
-		err_set(&e, "/proc/self/cmdline cannot be read");
-	for (int i = 1; line && i < n; i++)
-		launches |= launchers_program(line[i]) != NULL;
-	if (line && n && !check_environment(hosts, &e) &&
+	if (!file_read("/proc/self/cmdline", MAX_LINE, &text, NULL))
+		line = malloc((text.len + 2) * sizeof(*line));
+	for (size_t at = 0; line && at < text.len; at += strlen(text.data + at) + 1) {
+		line[n++] = text.data + at;
+		line[n] = NULL;
+		launches |= n > 1 && launchers_program(line[n - 1]);
+	}
+	if (n && !check_environment(hosts, &e) &&
 	    !srun_check_options(n, line, options_names(), &command, &e)) {
 		if (hosts)
 			setenv("SLURM_HOSTFILE", hosts, 1);
@@ -223,6 +206,7 @@ int srun_follow_map(spank_t sp, int argc, char **argv)
 	else if (!launches)
 		slurm_spank_log("topiary: srun does not follow the job's rank map: %s", printable(e.text));
 	free(line);
+	buf_free(&text);
 	return 0;
 }
 

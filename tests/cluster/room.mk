@@ -13,6 +13,9 @@ UNITS += $(BUILD)/tests/adopt
 $(eval $(call linked,adopt,$(BUILD)/tests/adopt,tests/cluster/adopt.c,,hwloc,-L$(BUILD) -ltopiary,-Xlinker -rpath='$$$$ORIGIN'))
 $(BUILD)/tests/adopt: $(BUILD)/libtopiary.so
 $(call objects,tests/cluster/adopt.c): ROOM_CFLAGS := -Ilib/app
+UNITS += $(BUILD)/tests/spank_project.so
+$(eval $(call linked,spank_project,$(BUILD)/tests/spank_project.so,tests/recipe/spank_site.c,,,-z lazy,-shared))
+$(call objects,tests/recipe/spank_site.c): ROOM_CFLAGS := -fvisibility=default
 UNITS += $(BUILD)/tests/job_submit_site.so
 $(eval $(call linked,job_submit_site,$(BUILD)/tests/job_submit_site.so,tests/rig/job_submit_site.c,,,-z lazy,-shared))
 $(call objects,tests/rig/job_submit_site.c): ROOM_CFLAGS = -DNDEBUG -Iselect_plugin -isystem $(SLURM_SRC)

@@ -10,7 +10,7 @@ from rig.ask import hwloc_cpus
 from rig.cluster import SLURM_RELEASE
 from rig.mpi import open_mpi_release
 from rig.node import configured
-from rig.paths import ROOT
+from rig.paths import BUILD, ROOT
 
 # Open MPI finds the map by itself up to release 4; its successors take a file from the command line alone. Where Slurm
 # has each srun take what the job's tasks have, Open MPI's daemons would have the cores of one task.
@@ -250,6 +250,18 @@ def test_srun_with_the_jobs_own_options_follows_the_map(cluster, matrix, seat, g
     else:
         assert "does not follow" not in told, output
         compare(cluster, output, 8)
+
+
+def test_options_of_another_plugin_leave_the_map(cluster, matrix, seat):
+    """Each kind of option just before the program, whose own options look like srun's."""
+    stack = cluster.folder / "etc" / "plugstack.conf"
+    before = stack.read_text()
+    stack.write_text(f"{before}optional {BUILD}/tests/spank_project.so\n")
+    given = ["--project p", "--project=p", "--project-free", "--project-share", "--project-share=7", "-l --project-f"]
+    output = cluster.output("".join(f"srun {options} {seat} -n 5 --multi-prog\n" for options in given),
+                            "-w", "cn1,cn2", "-N2", "--ntasks=8", f"--topo-matrix={matrix(8)}")
+    stack.write_text(before)
+    assert "does not follow" not in output and output.count("rank 7 ") == len(given), output
 
 
 @pytest.mark.parametrize("node, given", [("cn1", ""), ("cn3", "-c2")])

@@ -250,32 +250,20 @@ def test_next_step_is_followed(live):
     assert wait_until(live.cluster.nodes_idle, 60)
 
 
-def test_killed_monitor_comes_back(live, job):
-    top = Lines(live, job.id)
+@pytest.mark.parametrize("node, step, how", [("cn2", "", [signal.SIGKILL]), ("cn1", ".0", [])])
+def test_monitor_comes_back(live, job, node, step, how):
+    """Killed, or restarted as by an administrator: its trace is complete, and another one begins."""
+    top = Lines(live, f"{job.id}{step}")
     top.wait(5)
-    live.cluster.end("monitor.cn2", signal.SIGKILL)
-    n = len(top.lines)
-    top.wait(n + 5)
-    live.start("cn2")
+    live.cluster.end(f"monitor.{node}", *how)
+    top.wait(len(top.lines) + 5)
+    live.start(node)
     time.sleep(1)
     ticks = top.wait(len(top.lines) + 10)
-    assert value(ticks[-1], "Machine", "cn2") is not None and value(ticks[-1], "Job") is not None
+    assert value(ticks[-1], "Machine", node) is not None and value(ticks[-1], "Job") is not None
     job.end()
     status, said = top.end()
     assert status == 0 and "Traceback" not in said
-
-
-def test_monitor_that_is_restarted(live, job):
-    """As by an administrator: its trace is complete, and another one begins."""
-    top = Lines(live, f"{job.id}.0")
-    top.wait(5)
-    live.cluster.end("monitor.cn1")
-    live.start("cn1")
-    time.sleep(1)
-    ticks = top.wait(len(top.lines) + 10)
-    assert value(ticks[-1], "Machine", "cn1") is not None
-    job.end()
-    assert top.end()[0] == 0
 
 
 def reader_on(node):

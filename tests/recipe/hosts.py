@@ -212,7 +212,7 @@ class Site:
     def _share(self):
         shared = self.folder / "shared"
         for name, flags in (("project", []), ("scratch", ["-DSCRATCH"])):
-            subprocess.run(["gcc", "-shared", "-fPIC", *flags, "-o", shared / f"spank_{name}.so",
+            subprocess.run(["gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", *flags, "-o", shared / f"spank_{name}.so",
                             HERE / "spank_site.c"], check=True)
         self.hosts["controller"].run("install -d -o slurm -g slurm /shared/slurmctld")
         node = self.hosts["cn001"].says("slurmd -C").split("\n")[0]

@@ -2,10 +2,10 @@
  * Copyright (C) 2026 The Topiary authors */
 
 /*
- * Two SPANK plugins as sites have them, for tests/recipe: spank_project.so has an option of its own, which each task
- * sees in SITE_PROJECT; spank_scratch.so (-DSCRATCH) gives each task a mount namespace with an empty /var/tmp.
+ * Two SPANK plugins as sites have them, for tests/recipe and the rig: spank_project.so has options of its own, with an
+ * argument, without one, and with one that may be left out; each task sees the first in SITE_PROJECT. spank_scratch.so
+ * (-DSCRATCH) gives each task a mount namespace with an empty /var/tmp.
  */
-#define _GNU_SOURCE
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,19 +31,18 @@ static char *project;
 
 static int project_set(int value, const char *argument, int remote)
 {
-	(void) value, (void) remote;
-	free(project);
-	project = strdup(argument);
-	return project ? ESPANK_SUCCESS : ESPANK_ERROR;
+	(void) remote;
+	if (!value)
+		project = strdup(argument);
+	return value || project ? ESPANK_SUCCESS : ESPANK_ERROR;
 }
 
-int slurm_spank_init(spank_t spank, int argc, char **argv)
-{
-	static struct spank_option option = {"project", "NAME", "Project of the job", 1, 0, project_set};
-
-	(void) argc, (void) argv;
-	return spank_option_register(spank, &option);
-}
+struct spank_option spank_options[] = {
+	{"project", "NAME", "Project of the job", 1, 0, project_set},
+	{"project-free", NULL, "Charge nobody", 0, 1, project_set},
+	{"project-share", "[PERCENT]", "Charge a part", 2, 1, project_set},
+	SPANK_OPTIONS_TABLE_END
+};
 
 int slurm_spank_task_init(spank_t spank, int argc, char **argv)
 {
