@@ -175,42 +175,42 @@ static pid_t recorder_start(const struct recording *r, const char *path, int out
 	_exit(status);
 }
 
-/* As soon as the recorder has written its head. NULL: it has ended, and said why there is none. */
-static struct trace *trace_wait(int fd, const char *path, pid_t recorder)
-{
-	for (;;) {
-		bool is_last = player_recorder_has_ended(recorder);
-		struct trace *t;
-		struct err e;
-
-		if ((t = trace_open_fd(dup(fd), path, &e)) || is_last)
-			return t;
-		usleep(POLL_US);
-	}
-}
-
 /*
- * fd: the file that it writes, empty; unlinked unless it is kept. While the screen is shown a command's output goes
- * into a file, and is shown after it; elsewhere its output is standard error, its input ours.
+ * The file that the recorder writes is unlinked unless it is the output. While the screen is shown a command's output
+ * goes into a file, and is shown after it; elsewhere its output is standard error, its input ours.
  */
-static int show_recorded(const struct recording *r, const struct player_request *show, int fd, const char *path,
-			 bool is_kept, int *status, struct err *e)
+static int show_recording(const struct recording *r, const struct player_request *show, const char *output, int *status,
+			  struct err *e)
 {
-	FILE *f = !show->json && player_screen_is_possible() ? tmpfile() : NULL;
-	int output = f ? fcntl(fileno(f), F_DUPFD_CLOEXEC, 0) : -1, rc = 0;
-	pid_t recorder = recorder_start(r, path, output, e);
+	char own[] = "/tmp/topiary.XXXXXX", bytes[4096];
+	const char *path = output ? output : own;
+	int fd = output ? trace_file_create(output, e) : mkostemp(own, O_CLOEXEC), told, rc = 0;
 	struct trace *t = NULL;
-	char bytes[4096];
+	pid_t recorder;
+	struct err why;
+	bool ended;
 	ssize_t n;
+	FILE *f;
 
+	if (fd < 0)
+		return output ? -1 : err_set(e, "%s: %s", own, strerror(errno));
+	if (!output)
+		log_set_level("warning");
+	f = !show->json && player_screen_is_possible() ? tmpfile() : NULL;
+	told = f ? fcntl(fileno(f), F_DUPFD_CLOEXEC, 0) : -1;
+	recorder = recorder_start(r, path, told, e);
 	if (f)
 		fclose(f);
-	if (recorder > 0)
-		t = trace_wait(fd, path, recorder);
-	if (!is_kept)
+	/* Until it has begun the trace; NULL: it ended without one. */
+	for (ended = recorder <= 0; !t && !ended; usleep(t || ended ? 0 : POLL_US)) {
+		ended = player_recorder_has_ended(recorder);
+		t = trace_open_fd(dup(fd), path, &why);
+	}
+	if (!output)
 		unlink(path);
 	else if (!t)
 		trace_file_discard(path);
+	close(fd);
 	if (recorder < 0)
 		return -1;
 	if (!r->is_job)
@@ -224,26 +224,11 @@ static int show_recorded(const struct recording *r, const struct player_request 
 	*status = record_child_status(recorder);
 	if (r->is_job && *status == 128 + SIGTERM)
 		*status = EXIT_SUCCESS;
-	for (off_t at = 0; output >= 0 && (n = pread(output, bytes, sizeof(bytes), at)) > 0; at += n)
+	for (off_t at = 0; told >= 0 && (n = pread(told, bytes, sizeof(bytes), at)) > 0; at += n)
 		if (write(STDOUT_FILENO, bytes, n) != n)
 			break;
-	if (output >= 0)
-		close(output);
-	return rc;
-}
-
-static int show_recording(const struct recording *r, const struct player_request *show, const char *output, int *status,
-			  struct err *e)
-{
-	char path[] = "/tmp/topiary.XXXXXX";
-	int fd = output ? trace_file_create(output, e) : mkostemp(path, O_CLOEXEC), rc;
-
-	if (fd < 0)
-		return output ? -1 : err_set(e, "%s: %s", path, strerror(errno));
-	if (!output)
-		log_set_level("warning");
-	rc = show_recorded(r, show, fd, output ? output : path, output, status, e);
-	close(fd);
+	if (told >= 0)
+		close(told);
 	return rc;
 }
 

@@ -35,13 +35,15 @@ static void steps_free(struct steps *s)
 	s->n = 0;
 }
 
-/* squeue's lines without a headline. */
-static int squeue(struct buf *out, struct err *e, const char *format, const char *about, const char *value,
-		  const char *more)
+/* squeue's lines without a headline. It fails, too, where there is no such job or node. */
+static int squeue(struct top_job *j, struct buf *out, struct err *e, const char *format, const char *about,
+		  const char *value, const char *more)
 {
 	const char *const argv[] = { "squeue", "-h", "-a", "-o", format, about, value, more, NULL };
+	int rc = doctor_run(argv, out, e);
 
-	return doctor_run(argv, out, e);
+	j->silent |= rc && !strcasestr(e->text, "invalid");
+	return rc;
 }
 
 /* The newest first, so that of two that could be shown it is the one. */
@@ -63,11 +65,11 @@ static void step_add(struct steps *s, const char *id, const char *nodes)
 }
 
 /* Those that run; Slurm's own step for processes of elsewhere, and ours, have nothing to show. */
-static int steps_of(const char *job, struct steps *s, struct err *e)
+static int steps_of(struct top_job *j, const char *job, struct steps *s, struct err *e)
 {
 	struct buf text = {0};
 	char *rest, *line;
-	int rc = squeue(&text, e, "%i %N %j", "-j", job, "-s");
+	int rc = squeue(j, &text, e, "%i %N %j", "-j", job, "-s");
 
 	s->n = 0;
 	for (rest = text.data; rc == 0 && (line = strsep(&rest, "\n"));) {
@@ -106,39 +108,18 @@ static int feed_set(struct top_job *j, struct buf *feed, const char *nodes, unsi
 	return j->nodes && j->feed ? 0 : err_set(e, "out of memory");
 }
 
-static int find_step(struct top_job *j, const struct steps *all, const char *nodes, struct err *e)
-{
-	struct steps one = { .n = 1 };
-	struct buf feed = {0};
-	char id[sizeof(j->id) + sizeof(j->step) + 1];
-	int rc;
-
-	snprintf(id, sizeof(id), "%s.%s", j->id, j->step);
-	for (unsigned i = 0; *j->step && i < all->n; i++)
-		if (!strcmp(all->list[i].id, id)) {
-			one.list[0] = all->list[i];
-			nodes = one.list[0].nodes;
-		}
-	if (*j->step && !one.list[0].nodes)
-		return err_set(e, "step %s does not run", id);
-	feed_add(&feed, "", *j->step ? &one : all);
-	rc = feed_set(j, &feed, nodes, 1, e);
-	buf_free(&feed);
-	return rc;
-}
-
 static int find_job(struct top_job *j, struct err *e)
 {
 	size_t n = strcspn(j->what, ".");
-	struct buf text = {0};
-	struct steps steps = {0};
-	char job[32], *rest, *nodes;
+	struct buf text = {0}, feed = {0};
+	struct steps steps = {0}, one = { .n = 1 };
+	char job[32], id[sizeof(j->id) + sizeof(j->step) + 1], *rest, *nodes;
 	int rc;
 
 	snprintf(job, sizeof(job), "%.*s", (int) n, j->what);
 	snprintf(j->step, sizeof(j->step), "%s", j->what[n] ? j->what + n + 1 : "");
 	j->follows = !*j->step;
-	if (squeue(&text, e, "%A %T %N", "-j", job, NULL)) {
+	if (squeue(j, &text, e, "%A %T %N", "-j", job, NULL)) {
 		buf_free(&text);
 		return err_within(e, "job %s", job);
 	}
@@ -152,8 +133,21 @@ static int find_job(struct top_job *j, struct err *e)
 		rc = err_set(e, "job %s is several; name one, as squeue has it", job);
 	else if (strcmp(j->state, "RUNNING"))
 		rc = err_set(e, "job %s does not run: %s", job, j->state);
-	else if ((rc = steps_of(j->id, &steps, e)) == 0)
-		rc = steps.n ? find_step(j, &steps, nodes, e) : err_set(e, "job %s has no step that runs", job);
+	else if ((rc = steps_of(j, j->id, &steps, e)) == 0 && !steps.n)
+		rc = err_set(e, "job %s has no step that runs", job);
+	snprintf(id, sizeof(id), "%s.%s", j->id, j->step);
+	for (unsigned i = 0; rc == 0 && *j->step && i < steps.n; i++)
+		if (!strcmp(steps.list[i].id, id)) {
+			one.list[0] = steps.list[i];
+			nodes = one.list[0].nodes;
+		}
+	if (rc == 0 && *j->step && !one.list[0].nodes)
+		rc = err_set(e, "step %s does not run", id);
+	if (rc == 0) {
+		feed_add(&feed, "", *j->step ? &one : &steps);
+		rc = feed_set(j, &feed, nodes, 1, e);
+		buf_free(&feed);
+	}
 	if (rc == 0) {
 		j->newest = steps.list[0].number;
 		snprintf(j->name, sizeof(j->name), "job %s%s%s", j->id, *j->step ? "." : "", j->step);
@@ -172,13 +166,13 @@ static int find_node(struct top_job *j, struct err *e)
 	int rc;
 
 	snprintf(uid, sizeof(uid), "--user=%u", (unsigned) getuid());
-	rc = squeue(&text, e, "%A %T", "-w", j->what, uid);
+	rc = squeue(j, &text, e, "%A %T", "-w", j->what, uid);
 	*j->id = '\0';
 	for (rest = text.data; rc == 0 && (line = strsep(&rest, "\n"));) {
 		const char *id = strsep(&line, " ");
 		struct steps steps = {0};
 
-		if (!line || strcmp(line, "RUNNING") || steps_of(id, &steps, e) || !steps.n)
+		if (!line || strcmp(line, "RUNNING") || steps_of(j, id, &steps, e) || !steps.n)
 			continue;
 		if (!*j->id)
 			snprintf(j->id, sizeof(j->id), "%s", id);
@@ -208,11 +202,12 @@ bool top_job_is_name(const char *what)
 
 bool top_job_is_node(const char *what)
 {
+	struct top_job j = {0};
 	struct buf text = {0};
 	struct err unheard;
 	bool is_node = isalpha((unsigned char) *what) &&
 		!what[strspn(what, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")] &&
-		!squeue(&text, &unheard, "%A", "-w", what, NULL);
+		!squeue(&j, &text, &unheard, "%A", "-w", what, NULL);
 
 	buf_free(&text);
 	return is_node;
@@ -220,7 +215,13 @@ bool top_job_is_node(const char *what)
 
 int top_job_find(struct top_job *j, struct err *e)
 {
-	return j->is_node ? find_node(j, e) : find_job(j, e);
+	int rc;
+
+	do {
+		j->silent = false;
+		rc = j->is_node ? find_node(j, e) : find_job(j, e);
+	} while (rc && j->is_again && j->silent && !sleep(LOOK_SECONDS));
+	return rc;
 }
 
 void top_job_free(struct top_job *j)
@@ -232,26 +233,27 @@ void top_job_free(struct top_job *j)
 
 /* --- the readers */
 
-/* Is there something that the readers running now do not look at? Slurm's silence is no reason. */
-static bool has_newer(const struct top_job *j, bool *has_ended)
+/* Is there something that the readers running now do not look at? Until slurmctld answers there is what was. */
+static enum { SAME, NEWER, ENDED } look(struct top_job *j)
 {
 	struct top_job now = { .cmd = j->cmd, .what = j->what, .is_node = j->is_node };
-	struct err unheard;
-	bool newer = false;
+	struct err e;
+	bool found = top_job_find(&now, &e) == 0, newer;
 
-	*has_ended = top_job_find(&now, &unheard) != 0;
-	if (!*has_ended)
-		newer = j->is_node ? strcmp(now.feed, j->feed) != 0 : now.newest > j->newest;
+	if (now.silent && !j->silent)
+		log_warning("%s: slurmctld does not answer: %s; what runs is shown on", j->name, e.text);
+	j->silent = now.silent;
+	newer = found && (j->is_node ? strcmp(now.feed, j->feed) != 0 : now.newest > j->newest);
 	top_job_free(&now);
-	return newer;
+	return newer ? NEWER : found || j->silent ? SAME : ENDED;
 }
 
 static bool goes_on(void *user)
 {
-	const struct top_job *j = user;
-	bool has_ended;
+	struct top_job *j = user;
 
-	return !j->follows || !has_newer(j, &has_ended);
+	j->newer = j->follows && look(j) == NEWER;
+	return !j->newer;
 }
 
 static int gather(struct top_job *j, int fd, enum top_gather_end *how, struct err *e)
@@ -299,7 +301,6 @@ int top_job_record(struct top_job *j, int fd, struct err *e)
 {
 	enum top_gather_end how = GATHER_ENDED;
 	int rc = gather(j, fd, &how, e);
-	bool has_ended;
 
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGINT, SIG_DFL);
@@ -308,14 +309,19 @@ int top_job_record(struct top_job *j, int fd, struct err *e)
 	if (how == GATHER_FULL)
 		return TOP_JOB_AGAIN;
 	if (how == GATHER_STOPPED)
-		return j->follows && has_newer(j, &has_ended) ? TOP_JOB_AGAIN : EXIT_SUCCESS;
-	if (how == GATHER_LOST && !has_newer(j, &has_ended) && !has_ended)
+		return j->newer ? TOP_JOB_AGAIN : EXIT_SUCCESS;
+	if (how == GATHER_LOST && look(j) == SAME && !j->silent)
 		log_warning("%s: srun ended before the steps did: %s", j->name, e->text);
 	*e = (struct err){""};
-	if (!j->follows)
-		return EXIT_SUCCESS;
 	/* Between two steps of a job. */
-	for (has_ended = false; !has_newer(j, &has_ended) && !has_ended;)
-		sleep(LOOK_SECONDS);
-	return has_ended ? EXIT_SUCCESS : TOP_JOB_AGAIN;
+	while (j->follows)
+		switch (look(j)) {
+		case NEWER:
+			return TOP_JOB_AGAIN;
+		case ENDED:
+			return EXIT_SUCCESS;
+		case SAME:
+			sleep(LOOK_SECONDS);
+		}
+	return EXIT_SUCCESS;
 }

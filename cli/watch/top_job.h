@@ -27,6 +27,8 @@ struct top_job {
 	char *feed;			/* top_feed_run */
 	unsigned expected;		/* names in it, on all nodes */
 	uint32_t newest;		/* number of the job's newest step, plus 1 */
+	bool silent;			/* slurmctld did not answer when it was asked last */
+	bool newer;			/* something newer ended the readers */
 };
 
 /* Is this word a job or a step, "7", "7_3" or "7.0"? */
@@ -34,7 +36,7 @@ bool top_job_is_name(const char *what);
 /* Is this word a node that Slurm knows? */
 bool top_job_is_node(const char *what);
 
-/* What is there to show now. 0 or -1. */
+/* What is there to show now; with is_again a controller that does not answer is waited for. 0 or -1. */
 int top_job_find(struct top_job *j, struct err *e);
 void top_job_free(struct top_job *j);
 

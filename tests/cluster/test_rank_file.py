@@ -253,7 +253,6 @@ def test_srun_with_the_jobs_own_options_follows_the_map(cluster, matrix, seat, g
 
 
 def test_options_of_another_plugin_leave_the_map(cluster, matrix, seat):
-    """Each kind of option just before the program, whose own options look like srun's."""
     stack = cluster.folder / "etc" / "plugstack.conf"
     before = stack.read_text()
     stack.write_text(f"{before}optional {BUILD}/tests/spank_project.so\n")
