@@ -76,21 +76,3 @@ int cmd_program(const char *const argv[], enum cmd_stderr how, unsigned seconds,
 {
 	return child_run(program_main, &(struct program){ argv, how }, seconds, max, out, e);
 }
-
-bool cmd_is_program(const char *name)
-{
-	const char *path = getenv("PATH");
-	char file[PATH_MAX];
-
-	if (strchr(name, '/'))
-		return !access(name, F_OK);
-	if (!path)
-		return true;
-	for (size_t n; *path; path += n + (path[n] == ':')) {
-		n = strcspn(path, ":");
-		snprintf(file, sizeof(file), "%.*s%s%s", (int) n, path, n ? "/" : "", name);
-		if (!access(file, X_OK))
-			return true;
-	}
-	return false;
-}

@@ -24,7 +24,5 @@ int cmd_child(int (*work)(const void *given, struct buf *out, struct err *e), co
 enum cmd_stderr { STDERR_OURS, STDERR_TOO, STDERR_DROPPED };
 int cmd_program(const char *const argv[], enum cmd_stderr how, unsigned seconds, size_t max, struct buf *out,
 		struct err *e);
-/* Is there a file to run, as execvp(3) looks for it? */
-bool cmd_is_program(const char *name);
 
 #endif

@@ -5,6 +5,7 @@
 #include <hwloc.h>
 #include <sys/stat.h>
 
+#include "base/child.h"
 #include "base/file.h"
 #include "child.h"
 #include "doctor.h"
@@ -51,6 +52,7 @@ void doctor_slurm_conf(struct doctor *d)
 {
 	static const char *const once[] = { "PluginDir", "JobSubmitPlugins", "SelectType", "SelectTypeParameters",
 					    "TaskPlugin", "PlugStackConfig" };
+	char program[PATH_MAX];
 	struct slurm_conf c;
 	struct err e;
 
@@ -63,7 +65,7 @@ void doctor_slurm_conf(struct doctor *d)
 			slurm_conf_repeated(&c, once[i], repeated_report, d);
 		doctor_ok(d, "%s%s", d->slurm_conf,
 			  strcmp(d->slurm_conf, SLURM_CONF_CONFIGLESS) ? "" : ", from the controller");
-	} else if (!getenv("SLURM_CONF") && access(d->slurm_conf, F_OK) && !cmd_is_program("scontrol")) {
+	} else if (!getenv("SLURM_CONF") && access(d->slurm_conf, F_OK) && !child_program("scontrol", program)) {
 		d->without_slurm = true;
 		doctor_ok(d, "no %s and no scontrol: a host without Slurm", d->slurm_conf);
 	} else {

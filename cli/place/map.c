@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <math.h>
 
+#include "base/child.h"
 #include "base/log.h"
 #include "map/engine/solve.h"
 #include "learned.h"
@@ -443,19 +444,6 @@ static int map_job(const struct cmd *c, const struct args *a, struct place_job *
 /* A mapping must gain so much, in percent of the cost in block order, to be worth another order of ranks. */
 #define LEAST_GAIN 5
 
-/* PROGRAM as srun finds it. */
-static const char *find_program(const char *name, char path[static PATH_MAX])
-{
-	const char *at = strchr(name, '/') ? NULL : getenv("PATH");
-
-	for (size_t n; at && *at; at += n + (at[n] == ':')) {
-		n = strcspn(at, ":");
-		if (snprintf(path, PATH_MAX, "%.*s/%s", (int) n, at, name) < PATH_MAX && !access(path, X_OK))
-			return path;
-	}
-	return name;
-}
-
 /*
  * For srun (spank_plugin/launch/srun_side.c): the matrix of the program, if it is to be used. 0, or -1 with the reason
  * why not.
@@ -466,7 +454,7 @@ static int learned_find(const struct args *a, struct learned *out, struct err *w
 	const char *tag = a->tag ? a->tag : "";
 	bool missing;
 
-	if (learned_key(find_program(a->learned, path), tag, key, why))
+	if (learned_key(child_program(a->learned, path) ? path : a->learned, tag, key, why))
 		return -1;
 	learned_id(a->ranks, tag, key, id);
 	if (learned_read(id, out, &missing, why))

@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/log.h"
-#include "child.h"
 #include "cmd.h"
 #include "record.h"
 #include "top_job.h"
@@ -277,6 +277,7 @@ int cmd_top(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = { RECORD_DEFAULTS, { .speed = INFINITY }, NULL };
 	struct recording process = { .run = process_record, .what = &a.record };
+	char program[PATH_MAX];
 	const char *word;
 	struct trace *t;
 	int rc;
@@ -294,7 +295,7 @@ int cmd_top(struct cmd *c, int argc, char **argv, struct err *e)
 		return rc;
 	}
 	/* A file or a command comes before a job or a node of that name. */
-	if (!word || cmd_is_program(word)) {
+	if (!word || child_program(word, program)) {
 		process.ends_with_us = !word;
 		return show_recording(&process, &a.show, a.record.output, &c->status, e);
 	}

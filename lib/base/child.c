@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -141,4 +142,18 @@ int child_run(child_fn *fn, void *arg, unsigned seconds, size_t max, struct buf 
 	}
 	*out = b;
 	return WEXITSTATUS(status);
+}
+
+bool child_program(const char *name, char path[static PATH_MAX])
+{
+	const char *at = strchr(name, '/') ? "" : getenv("PATH") ?: "/bin:/usr/bin";
+	struct stat st;
+
+	for (size_t len; at; at = at[len] ? at + len + 1 : NULL) {
+		len = strcspn(at, ":");
+		if (snprintf(path, PATH_MAX, "%.*s%s%s", (int) len, at, len ? "/" : "", name) < PATH_MAX &&
+		    !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK))
+			return true;
+	}
+	return false;
 }

@@ -27,6 +27,9 @@ int child_run(child_fn *fn, void *arg, unsigned seconds, size_t max, struct buf 
  */
 int child_read(int fd, unsigned seconds, size_t max, struct buf *out);
 
+/* The file that execvp(3) starts by this name: itself, if it has a '/', else one in a folder of PATH. false: none. */
+bool child_program(const char *name, char path[static PATH_MAX]);
+
 /* In a child: close all descriptors but 0 to 2 and these, a list terminated by -1. */
 void child_keep(const int *kept);
 

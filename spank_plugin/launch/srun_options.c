@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <getopt.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/std.h"
+#include "base/child.h"
 #include "launch.h"
 
 /*
@@ -161,23 +159,6 @@ static int check_option(int what, const char *word, struct err *e)
 				     err_set(e, "--%s changes the layout of the tasks", row->name);
 }
 
-/* A file that srun would start: a path, or in a folder of PATH. */
-static bool is_program(const char *word)
-{
-	char path[PATH_MAX];
-	struct stat st;
-
-	for (const char *at = strchr(word, '/') ? "" : getenv("PATH"); at; at = *at ? at + 1 : NULL) {
-		size_t len = strcspn(at, ":");
-
-		snprintf(path, sizeof(path), "%.*s%s%s", (int) len, at, len ? "/" : "", word);
-		if (!stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK))
-			return true;
-		at += len;
-	}
-	return false;
-}
-
 /*
  * The options of other plugins are not registered yet, so that the word behind one may be its value or the program. It
  * is the program if such a file exists, unless the options that would be srun's otherwise end in a program, too.
@@ -186,6 +167,7 @@ int srun_check_options(int argc, char **argv, const struct option *own, int *com
 {
 	char letters[3 * ROWS + 2] = "+", *letter = letters + 1;	/* '+': stop at the first non-option */
 	struct option names[ROWS + OWN_MAX + 1];
+	char path[PATH_MAX];
 	const char *unknown = NULL, *behind = NULL;	/* behind: the option before the word at `program` */
 	int index = optind, errors = opterr, n = ROWS, program = 0, rc = 0;
 	bool another;
@@ -213,14 +195,14 @@ int srun_check_options(int argc, char **argv, const struct option *own, int *com
 			rc = -1;
 		if (what < 0 && (!unknown || optind >= argc))
 			break;
-		if (what < 0 && !program && is_program(argv[optind])) {
+		if (what < 0 && !program && child_program(argv[optind], path)) {
 			program = optind;
 			behind = unknown;
 		}
 		unknown = what == '?' && !strchr(argv[optind - 1], '=') ? argv[optind - 1] : NULL;
 		optind += what < 0;
 	}
-	another = optind < argc && is_program(argv[optind]);
+	another = optind < argc && child_program(argv[optind], path);
 	*command = program && !another ? program : optind;
 	if (rc && program)
 		rc = !another ? 0 :

@@ -37,12 +37,21 @@ static int project_set(int value, const char *argument, int remote)
 	return value || project ? ESPANK_SUCCESS : ESPANK_ERROR;
 }
 
-struct spank_option spank_options[] = {
-	{"project", "NAME", "Project of the job", 1, 0, project_set},
-	{"project-free", NULL, "Charge nobody", 0, 1, project_set},
-	{"project-share", "[PERCENT]", "Charge a part", 2, 1, project_set},
-	SPANK_OPTIONS_TABLE_END
-};
+/* sbatch and salloc do not have the options of a table spank_options. */
+int slurm_spank_init(spank_t spank, int argc, char **argv)
+{
+	static struct spank_option options[] = {
+		{"project", "NAME", "Project of the job", 1, 0, project_set},
+		{"project-free", NULL, "Charge nobody", 0, 1, project_set},
+		{"project-share", "[PERCENT]", "Charge a part", 2, 1, project_set},
+	};
+	int rc = ESPANK_SUCCESS;
+
+	(void) argc, (void) argv;
+	for (size_t i = 0; i < sizeof(options) / sizeof(*options) && rc == ESPANK_SUCCESS; i++)
+		rc = spank_option_register(spank, &options[i]);
+	return rc;
+}
 
 int slurm_spank_task_init(spank_t spank, int argc, char **argv)
 {

@@ -339,7 +339,16 @@ struct writer {
 	atomic_bool stop;
 	bool seal;
 	atomic_ulong written, taken, broken;	/* files, views */
+	double pause;				/* the longest, in seconds, from one file to the next */
 };
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
 
 static void *writer_run(void *user)
 {
@@ -350,8 +359,16 @@ static void *writer_run(void *user)
 	struct dice dice = { 20260303 };
 	struct writer *w = user;
 
-	for (; !w->stop; w->written++)
+	double last = now();
+
+	while (!w->stop) {
+		double began = last;
+
 		ways[w->seal][dice_roll(&dice, 4)](&generations[w->seal][dice_roll(&dice, GENERATIONS)]);
+		last = now();
+		w->pause = last - began > w->pause ? last - began : w->pause;
+		w->written++;
+	}
 	return NULL;
 }
 
@@ -382,14 +399,6 @@ static void *taker_run(void *user)
 		sleep_ms(1);
 	}
 	return NULL;
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
 /* Looks for two seconds, and on a busy machine until enough was written and, of sealed files, read. */
@@ -428,6 +437,8 @@ TEST(accepts_handwritten_files_at_rest, .setup_func = generations_make, .teardow
 
 	swap_whole(&generations[false][0]);
 	w = look_while_written(false);
+	if (1000 * w.pause > REST / 2.0)
+		skip();		/* a busy machine: the file was at rest */
 	if (w.written < 20 || w.taken || heard.views)
 		fail_msg("%lu written, %u read, %lu taken, %lu of them broken", w.written, heard.views, w.taken,
 			 w.broken);
