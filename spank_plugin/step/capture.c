@@ -93,12 +93,19 @@ static bool find_recorders(char *list, size_t size)
 	return n < size;
 }
 
+/* --topo-matrix=auto: the directory of records is in the folder of learned matrices, to which they are added. */
+static bool learns;
+
 static void set_recorders(spank_t sp)
 {
 	char ours[2 * PATH_MAX], theirs[2 * PATH_MAX], all[4 * PATH_MAX + 1];
 
-	if (!find_recorders(ours, sizeof(ours)))
+	if (!find_recorders(ours, sizeof(ours))) {
+		if (learns)
+			slurm_spank_log("topiary: job %u: --topo-matrix=auto learns nothing: no libtopiary-capture*.so "
+					"in the folder above that of spank_topiary.so", step.job);
 		return;
+	}
 	if (!task_env_has(sp, "LD_PRELOAD"))
 		snprintf(all, sizeof(all), "%s", ours);
 	else if (!spank_getenv(sp, "LD_PRELOAD", theirs, sizeof(theirs)))
@@ -109,12 +116,7 @@ static void set_recorders(spank_t sp)
 	spank_setenv(sp, PRELOADED, ours, 1);
 }
 
-/*
- * --topo-matrix=auto: the directory of the records is recording.JOB in the folder of learned matrices
- * (cli/place/learned.h), and they are added to those at the end.
- */
-static bool learns;
-
+/* The directory is recording.JOB in the folder of learned matrices (cli/place/learned.h). */
 static void learn(spank_t sp)
 {
 	char folder[PATH_MAX];

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 from rig import mpi
@@ -127,12 +128,24 @@ def test_preloaded_recorder_learns(cluster, run, build, home, how, ranks):
     ("", ["--topo-matrix=off"], False), ("", ["--topo-matrix=auto:wide"], True),
 ])
 def test_site_and_user_choose(cluster, home, site, options, learns):
+    shutil.copy(RECORDERS["openmpi"], cluster.folder)
     with configured(cluster, site):
         _, state, output = cluster.job("env", "-w", "cn5", "-n1", *options, variables={"HOME": home})
     assert state == "COMPLETED" and said(output) == []
     names = dict(line.partition("=")[::2] for line in output.splitlines())
     assert ("TOPIARY_LEARN" in names, "TOPIARY_CAPTURE" in names) == (learns, learns)
     assert names.get("TOPIARY_LEARN_TAG", "") == ("wide" if "wide" in str(options) else "")
+
+
+def test_missing_recorder_is_one_line(cluster, home):
+    recorder = Path(shutil.copy(RECORDERS["openmpi"], cluster.folder))
+    recorder.unlink()
+    try:
+        _, state, output = cluster.job("true", "-w", "cn5", "-n1", AUTO, variables={"HOME": home})
+    finally:
+        shutil.copy(RECORDERS["openmpi"], recorder)
+    (line,) = said(output)
+    assert state == "COMPLETED" and "learns nothing: no libtopiary-capture*.so in the folder above" in line
 
 
 @pytest.mark.parametrize("tag", ["a-b", "/", "a" * 33, "a b"])
