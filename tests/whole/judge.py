@@ -213,6 +213,11 @@ class Case:
         conf, cores = self.confs[node], self.hardware[node].cores
         return conf.cores > len(cores) or conf.cores < len(cores) and any(len(pus) != conf.threads for pus in cores)
 
+    def counts_memory(self, node, dram):
+        """By NUMA node: where each has memory and several cores, of those that slurm.conf has."""
+        cores = frozenset(range(self.confs[node].cores))
+        return all(one.bytes and len(self.hardware[node].cores_of(one.pus) & cores) > 1 for one in dram)
+
     def free(self, node):
         conf = self.confs[node]
         return frozenset(range(conf.cores)) - self.used(node) - conf.reserved
@@ -285,7 +290,7 @@ def memory_near(case, request, node, free, cores, surely):
     if request.value("topo-mem") != "require" or len(places) < 2:
         return True
     if (request.value("mem") == "0" or request.value("mem-per-gpu") or len(dram) < len(hardware.memory)
-            or not all(one.bytes and len(hardware.cores_of(one.pus)) > 1 for one in dram)):
+            or not case.counts_memory(node, dram)):
         return not surely
     cpus = cores * conf.threads if surely else cores * threads_used(request, conf)
     wanted = int(request.value("mem") or int(each or 10) * cpus)
@@ -658,7 +663,7 @@ def why_memory(case, record, request, told):
     dram = [one for one in hardware.memory if one.subtype != "HBM"]
     wanted = int(re.search(r"CPU_IDs=\S+ Mem=(\d+)", record.line)[1])
     if (others or not asked or int(asked) == 0 or request.value("exclusive") is not None or "placed" not in told["job"]
-            or not all(one.bytes and len(hardware.cores_of(one.pus)) > 1 for one in dram)):
+            or not case.counts_memory(node, dram)):
         return
     has, real = sum(one.bytes for one in hardware.memory), case.confs[node].memory
     real = real if real <= sum(one.bytes for one in dram) >> 20 else real * sum(one.bytes for one in dram) / has
