@@ -3,7 +3,6 @@
 #ifndef TOPIARY_AGENT_DELIVER_H
 #define TOPIARY_AGENT_DELIVER_H
 
-
 #include "base/buf.h"
 #include "base/settings.h"
 #include "client/cred.h"

@@ -3,7 +3,6 @@
 #ifndef TOPIARY_CLI_DOCTOR_DOCTOR_H
 #define TOPIARY_CLI_DOCTOR_DOCTOR_H
 
-
 #include "cmd.h"
 
 /* What `topiary doctor` finds; the exit status is that of the worst (topiary(1), doctor). */

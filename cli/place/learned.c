@@ -5,8 +5,6 @@
 #include <dirent.h>
 #include <math.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/build_id.h"

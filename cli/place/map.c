@@ -4,8 +4,8 @@
 
 #include "base/child.h"
 #include "base/log.h"
-#include "map/engine/solve.h"
 #include "learned.h"
+#include "map/engine/solve.h"
 #include "map/rankfile/rankfile.h"
 #include "place.h"
 #include "shape/hostlist.h"

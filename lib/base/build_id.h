@@ -4,9 +4,7 @@
 #define TOPIARY_BASE_BUILD_ID_H
 
 #include <elf.h>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/std.h"
 

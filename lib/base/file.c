@@ -5,7 +5,6 @@
 #include <libgen.h>
 #include <sys/stat.h>
 
-
 static int read_all(int fd, struct buf *b, size_t max)
 {
 	ssize_t n;

@@ -6,7 +6,6 @@
 #include <pwd.h>
 #include <sys/stat.h>
 
-
 bool settings_list_any(const char *list, bool (*is)(void *user, const char *word), void *user)
 {
 	char word[256];

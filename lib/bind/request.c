@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "bind/request.h"
 
-
 /* What may follow a keyword. */
 enum suffix { SUFFIX_NONE, SUFFIX_LEVEL, SUFFIX_SCOPE, SUFFIX_TIER, SUFFIX_STRICT };
 

@@ -4,7 +4,6 @@
 
 #include <munge.h>
 
-
 static munge_ctx_t context_new(const char *socket)
 {
 	munge_ctx_t ctx = munge_ctx_create();

@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "shape/gpu_number.h"
 
-
 enum { DISPLAY = 0x0300, CONTROLLER_3D = 0x0302, OTHER_DISPLAY = 0x0380, ACCELERATOR = 0x1200, NVIDIA = 0x10de };
 
 void gpu_card_add(struct gpu_card *c, bool gpu, bool coproc, const char *name)

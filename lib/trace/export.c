@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "trace/export.h"
 
-
 struct export {
 	const struct trace *t;
 	const struct trace_view *v;

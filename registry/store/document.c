@@ -4,7 +4,6 @@
 
 #include <stdatomic.h>
 
-
 /*
  * Notes
  *

@@ -2,9 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "launch.h"
 
-#include <fcntl.h>
 #include <jansson.h>
-#include <unistd.h>
 
 #include "base/child.h"
 #include "base/file.h"

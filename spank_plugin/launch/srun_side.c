@@ -2,12 +2,10 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "launch.h"
 
-#include <fcntl.h>
 #include <jansson.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include "base/child.h"
 #include "base/file.h"
