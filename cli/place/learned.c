@@ -24,11 +24,8 @@ int learned_folder(char path[static PATH_MAX], bool make, struct err *e)
 	if (snprintf(path, PATH_MAX, "%s%s", own && *own ? own : home ? home : "",
 		     own && *own ? "" : "/.local/share/topiary/matrices") >= PATH_MAX - LEARNED_ID || *path != '/')
 		return err_set(e, "the folder of learned matrices: HOME or TOPIARY_MATRICES is no absolute path");
-	for (char *at = path; make && (at = strchr(at + 1, '/'));) {
-		*at = '\0';
-		mkdir(path, 0700);
-		*at = '/';
-	}
+	if (make)
+		file_make_parents(path, 0700);
 	if (make && mkdir(path, 0700) && errno != EEXIST)
 		return err_set(e, "%s: %s", path, strerror(errno));
 	if (lstat(path, &st))

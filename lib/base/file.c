@@ -136,3 +136,12 @@ int file_refresh(const char *path, const void *data, size_t len, mode_t mode, st
 {
 	return replace(path, data, len, mode, false, e);
 }
+
+void file_make_parents(char *path, mode_t mode)
+{
+	for (char *at = path; (at = strchr(at + 1, '/'));) {
+		*at = '\0';
+		mkdir(path, mode);
+		*at = '/';
+	}
+}

@@ -17,6 +17,9 @@ int file_read(const char *path, size_t max, struct buf *out, struct err *e);
 /* The same, with "-" for all of standard input, which may be a pipe. *name is what messages call it. */
 int file_read_input(const char *path, size_t max, const char **name, struct buf *out, struct err *e);
 
+/* Make the folders above an absolute path that do not exist; what cannot be made is found by whoever uses the path. */
+void file_make_parents(char *path, mode_t mode);
+
 /*
  * Replace path by these bytes, whole or not at all: a temporary file beside it, fsync, rename, fsync of the folder.
  * A symbolic link at path is replaced, never followed. 0, or -1 with the old file untouched.

@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/child.h"
+#include "base/file.h"
 #include "base/printable.h"
 #include "options.h"
 #include "run_dir.h"
@@ -159,11 +160,8 @@ static int make_directory(char *path, struct err *e)
 		return -1;
 	if (*path != '/')
 		return err_set(e, "--topo-capture=%.200s: not an absolute path", path);
-	for (char *at = learns ? strchr(path + 1, '/') : NULL; at; at = strchr(at + 1, '/')) {
-		*at = '\0';
-		mkdir(path, 0700);
-		*at = '/';
-	}
+	if (learns)
+		file_make_parents(path, 0700);
 	if (mkdir(path, 0700) && errno != EEXIST)
 		return err_set(e, "%s: %s", path, strerror(errno));
 	if ((fd = user_open_directory(&step.user, path, e)) < 0)
