@@ -132,25 +132,27 @@ struct finding {
 	bool needs_it;			/* the job names it */
 	bool missing;			/* a node is not in the snapshot */
 	struct task_range {
-		uint32_t least, most, nodes;
-	} range[RANGES_MAX];		/* of a path */
+		uint32_t least, most, nodes, named;
+	} range[RANGES_MAX];		/* of a path; named: nodes that the job names */
 	unsigned ranges;		/* more than RANGES_MAX: not all are known */
-	int node;			/* the node with the largest */
+	int node;			/* the node with the largest; of a path one that the job names before others */
 	const struct shape *shape;	/* its shape; NULL: unknown */
 	int named;			/* a node that the job names and that holds no task; -1: none */
 	unsigned named_cores;		/* of its largest domain */
 };
 
-static void range_add(struct finding *f, uint32_t least, uint32_t most)
+static void range_add(struct finding *f, uint32_t least, uint32_t most, bool named)
 {
 	unsigned i = 0;
 
 	while (i < f->ranges && i < RANGES_MAX && (f->range[i].least != least || f->range[i].most != most))
 		i++;
 	if (i == f->ranges && f->ranges++ < RANGES_MAX)
-		f->range[i] = (struct task_range){ least, most, 0 };
-	if (i < RANGES_MAX)
+		f->range[i] = (struct task_range){ .least = least, .most = most };
+	if (i < RANGES_MAX) {
 		f->range[i].nodes++;
+		f->range[i].named += named;
+	}
 }
 
 /* Nothing is known when memory is short. */
@@ -169,14 +171,15 @@ static struct finding finding_search(const struct job_request *req, struct snaps
 		const struct shape *shape = node ? node_shape_in(v, node) : NULL;
 		unsigned path = request_path_cores(&req->request.path), cores;
 		uint32_t tasks;
-		bool differs;
+		bool differs, needs_it;
 
 		if (!node)
 			continue;
+		needs_it = named && hostset_has(named, node->name);
 		differs = !shape && node->name && snapshot_view_shape(v, node->name);
 		f.missing |= !shape && !differs;
 		if (differs && !f.needs_it) {
-			f.needs_it = named && hostset_has(named, node->name);
+			f.needs_it = needs_it;
 			f.differs = f.differs < 0 || f.needs_it ? i : f.differs;
 		}
 		cores = shape				   ? cores_of(req, shape, &answers)
@@ -187,13 +190,13 @@ static struct finding finding_search(const struct job_request *req, struct snaps
 		job_request_hold(req, 0, tasks, &f.holding);
 		if (path && tasks)
 			range_add(&f, job_request_fewest(req, cores, i),
-				  req->node_tasks ? MIN(tasks, req->node_tasks) : tasks);
+				  req->node_tasks ? MIN(tasks, req->node_tasks) : tasks, needs_it);
 		f.known += shape != NULL;
-		if (shape && !tasks && !req->overcommit && named && hostset_has(named, node->name)) {
+		if (shape && !tasks && !req->overcommit && needs_it) {
 			f.named = i;
 			f.named_cores = cores;
 		}
-		if (f.node >= 0 && cores <= f.largest)
+		if (f.node >= 0 && cores <= f.largest && !(path && needs_it))
 			continue;
 		f.largest = cores;
 		f.node = i;
@@ -209,26 +212,33 @@ static bool range_has(const struct task_range *r, const struct chooser_share *sh
 }
 
 /*
- * Whether the tasks can be divided evenly over so many nodes, with the tasks of each just those of the path. Slurm
- * divides uneven shares by filling one node after another.
+ * Whether the tasks can be divided evenly over so many nodes, the named ones among them, with the tasks of each just
+ * those of the path. Slurm divides uneven shares by filling one node after another.
  */
 static bool path_divides(const struct finding *f, uint32_t tasks, uint32_t nodes)
 {
-	uint32_t one = 0, other = 0, either = 0, most = 0, least = 0;
+	uint32_t one = 0, other = 0, either = 0, most = 0, least = 0, only_one = 0, only_other = 0;
 	struct chooser_share share[2];
 
 	if (!shares_divide(share, tasks, nodes))
 		return false;
 	for (const struct task_range *r = f->range; r < f->range + f->ranges; r++) {
-		one += range_has(r, &share[0]) ? r->nodes : 0;
-		other += range_has(r, &share[1]) ? r->nodes : 0;
-		either += range_has(r, &share[0]) || range_has(r, &share[1]) ? r->nodes : 0;
+		bool has_one = range_has(r, &share[0]), has_other = range_has(r, &share[1]);
+
+		if (r->named && !has_one && !has_other)
+			return false;
+		one += has_one ? r->nodes : 0;
+		other += has_other ? r->nodes : 0;
+		either += has_one || has_other ? r->nodes : 0;
+		only_one += has_other ? 0 : r->named;
+		only_other += has_one ? 0 : r->named;
 		most = MAX(most, r->most);
 		least = MAX(least, r->least);
 	}
 	if (share[1].nodes && least > 1 && (uint64_t) (nodes - 1) * most + least > tasks)
 		return false;
-	return one >= share[0].nodes && other >= share[1].nodes && either >= nodes;
+	return one >= share[0].nodes && other >= share[1].nodes && either >= nodes && only_one <= share[0].nodes &&
+	       only_other <= share[1].nodes;
 }
 
 static bool may_hold(const struct job_request *req, const struct finding *f)

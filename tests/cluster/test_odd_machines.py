@@ -127,6 +127,12 @@ def test_path_whose_cores_have_a_thread_to_spare(cluster, tasks, kept):
     assert found == {2} if kept else "cannot be divided evenly" in done.stderr, done
 
 
+def test_path_that_only_other_nodes_than_the_named_one_hold(cluster):
+    """The task's two CPUs are two cores of cn1 and one of cn3."""
+    done = cluster.batch("true", "-w", "cn3", "-n1", "-c2", "--topo-request=/package=1/core=2", check=False)
+    assert "requests exactly 2 cores on each node, but 1 task needs 1 there: " in done.stderr, done
+
+
 def test_required_placement_where_slurm_has_threads_as_cores_is_refused(cluster):
     """Which CPUs such a core has is not known."""
     done = cluster.batch("true", "-w", "cn7", "-n2", "--topo-fit=require", check=False)
