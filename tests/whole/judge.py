@@ -282,18 +282,26 @@ def path_fits(hardware, steps, free, within):
                         if domain <= within)
 
 
-def memory_near(case, request, node, free, cores, surely):
+def gpus_there(request, tasks, count):
+    """GPUs of a job on one of so many nodes with so many tasks: the fewest and the most."""
+    each, total = request.value("gpus-per-task"), request.value("gpus")
+    there = request.value("gpus-per-node") or (request.value("gres") or "").rpartition(":")[2]
+    if each or there:
+        return (int(there or int(each) * tasks),) * 2
+    return (1 if count > 1 else int(total), int(total) - count + 1) if total else (0, 0)
+
+
+def memory_near(case, request, node, free, cores, gpus, surely):
     """Whether so many of the free cores can be chosen so that their NUMA nodes have the memory, as is required."""
     hardware, conf, each = case.hardware[node], case.confs[node], request.value("mem-per-cpu")
     dram = [one for one in hardware.memory if one.subtype != "HBM"]
     places = {one.pus for one in dram}
     if request.value("topo-mem") != "require" or len(places) < 2:
         return True
-    if (request.value("mem") == "0" or request.value("mem-per-gpu") or len(dram) < len(hardware.memory)
-            or not case.counts_memory(node, dram)):
+    if request.value("mem") == "0" or len(dram) < len(hardware.memory) or not case.counts_memory(node, dram):
         return not surely
     cpus = cores * conf.threads if surely else cores * threads_used(request, conf)
-    wanted = int(request.value("mem") or int(each or 10) * cpus)
+    wanted = int(request.value("mem") or gpus * int(request.value("mem-per-gpu") or 0) or int(each or 10) * cpus)
     room, has = 0, sum(one.bytes for one in dram)
     for pus in places:
         own = conf.memory * sum(one.bytes for one in dram if one.pus == pus) / has
@@ -302,27 +310,36 @@ def memory_near(case, request, node, free, cores, surely):
     return room >= cores
 
 
-def tasks_held(case, request, node, free, surely):
-    """The numbers of tasks that a node holds as is required, among so many of its cores: surely, else perhaps."""
+def tasks_held(case, request, node, free, count, surely):
+    """The numbers of tasks that one of so many nodes holds as is required, among these cores: surely, else perhaps."""
     conf, hardware, most = case.confs[node], case.hardware[node], int(request.value("n"))
     if case.differs(node):
         return [] if surely else range(1, most + 1)
-    path = [(level, int(count)) for level, count in re.findall(r"/(\w+)=(\d+)", request.value("topo-request") or "")]
-    each, threads = request.task_cpus, threads_used(request, conf)
-    exact = path and math.prod(count for _, count in path)
+    path = [(level, int(number)) for level, number in re.findall(r"/(\w+)=(\d+)", request.value("topo-request") or "")]
+    each, threads, per_node = request.task_cpus, threads_used(request, conf), int(request.value("ntasks-per-node") or 0)
+    exact = path and math.prod(number for _, number in path)
     room = max(len(domain & free) for domain in domains_within(hardware, request.value("topo-level") or "node"))
+    has_gpus = len(case.free_gpus(node)) if case.fate == "waits" else conf.gpus
     if path and not path_fits(hardware, path, free, frozenset(range(len(hardware.cores)))):
         return []
 
     def holds(tasks):
-        least = -(-tasks * each // threads)
-        whole = tasks * -(-each // threads) if each > threads else least
+        few, many = gpus_there(request, tasks, count)
+        if (many if surely else few) > has_gpus:
+            return False
+        # Slurm has cores for as many tasks as are stated for a node, but for a single one.
+        there = max(tasks, per_node if most > 1 else 0)
+        per_gpu = int(request.value("cpus-per-gpu") or 0)
+        least = -(-max(tasks * each, few * per_gpu) // threads)
+        whole = there * -(-each // threads) if each > threads else -(-there * each // threads)
+        whole = max(whole, -(-many * per_gpu // threads))
+        near = (many if surely else few, surely)
         if path:
-            fits = least == whole == exact if surely else least <= exact <= whole
-            return fits and memory_near(case, request, node, free, exact, surely)
-        counts = [whole] if surely else range(least, whole + 1)
-        return any(count <= room and memory_near(case, request, node, free, count, surely) for count in counts)
-    return [tasks for tasks in range(1, min(most, int(request.value("ntasks-per-node") or most)) + 1) if holds(tasks)]
+            return (least == whole == exact if surely else least <= exact <= whole) and memory_near(
+                case, request, node, free, exact, *near)
+        return any(cores <= room and memory_near(case, request, node, free, cores, *near)
+                   for cores in ([whole] if surely else range(least, whole + 1)))
+    return [tasks for tasks in range(1, min(most, per_node or most) + 1) if holds(tasks)]
 
 
 def can_hold(case, request, cores, surely):
@@ -333,7 +350,7 @@ def can_hold(case, request, cores, surely):
         for nodes in itertools.combinations(case.order, count):
             sums = {0}
             for node in nodes:
-                sums = {a + b for a in sums for b in tasks_held(case, request, node, cores[node], surely)}
+                sums = {a + b for a in sums for b in tasks_held(case, request, node, cores[node], count, surely)}
             if int(request.value("n")) in sums and set(named) <= set(nodes):
                 return True
     return False
@@ -353,15 +370,17 @@ def had(case):
         return None if not any(word.startswith(by.get(ruled_out[1], ruled_out[1]))
                                for word in request.options) else False
     if len(case.request.components) > 1 and not part or any(
-            request.value(name) is not None for name in ("overcommit", "cpus-per-gpu", "exclusive")):
+            request.value(name) is not None for name in ("overcommit", "exclusive")):
         return None
     cores = {node: case.free(node) if case.fate == "waits" else frozenset(range(case.confs[node].cores)) -
              case.confs[node].reserved for node in case.order}
     if not can_hold(case, request, cores, False):
         return False
-    simple = ("-n", "-N", "-c", "-w", "--topo-fit", "--topo-level", "--topo-request", "--topo-mem", "--mem=",
-              "--mem-per-cpu=")
-    if request.value("topo-fit") == "spread":
+    simple = ("-n", "-N", "-c", "-w", "--topo-fit", "--topo-level", "--topo-request", "--topo-mem", "--mem",
+              "--ntasks-per-node", "--cpus-per-gpu", "--gpus", "--gres=gpu")
+    # Of several nodes Slurm decides how many GPUs each has, and of which type they are.
+    if request.value("topo-fit") == "spread" or request.value("gpus") and request.value("N") != "1" or any(
+            any(case.confs[node].types) for node in case.order):
         return None
     return True if "--mem=0" not in request.options and all(
         word.startswith(simple) for word in request.options) and can_hold(

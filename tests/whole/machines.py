@@ -289,7 +289,7 @@ class Maker:
             return
         how = rng.choices(["", "threads", "spec", "fewer"], [14, 4, 2, 2])[0]
         if how == "threads" and self.smt > 1:
-            self.words = {"ThreadsPerCore": 1}
+            self.words = {"ThreadsPerCore": rng.choice([threads for threads in (1, 2, 4) if threads < self.smt])}
         elif how == "spec" and n > 3:
             self.words = ({"CoreSpecCount": rng.choice([1, 2])} if rng.random() < 0.5 else
                           {"CpuSpecList": rng.choice(["0", "1", f"0,{n - 1}"])})

@@ -89,8 +89,8 @@ def draw_gpus(rng, gpus, tasks):
         forms += [f"--gpus-per-task={want // tasks}"] * 2
     words = [rng.choice(forms)]
     if rng.random() < 0.15:
-        words.append(rng.choice(["--gres-flags=enforce-binding", "--gpu-bind=closest", "--cpus-per-gpu=2",
-                                 "--mem-per-gpu=100", "--gres-flags=disable-binding"]))
+        words.append(rng.choice(["--gres-flags=enforce-binding", "--gpu-bind=closest", "--mem-per-gpu=100",
+                                 "--gres-flags=disable-binding"]))
     return words
 
 
@@ -102,17 +102,17 @@ def draw_path(rng, cores):
     return f"--topo-request={outer}/{level}={parts}/core={cores // parts}"
 
 
-def draw_placement(rng, cores):
-    """Options for the cores of the job, of which a node has so many."""
-    if rng.random() < 0.05:
+def draw_placement(rng, cores, gpus):
+    """Options for the cores of the job, of which a node has so many; what is required meets GPUs more often."""
+    if rng.random() < (0.1 if gpus else 0.05):
         return [draw_path(rng, cores)]
     words = []
-    if rng.random() < 0.35:
-        words.append("--topo-fit=" + rng.choices(["prefer", "require", "spread", "off"], [4, 4, 3, 2])[0])
+    if rng.random() < (0.5 if gpus else 0.35):
+        words.append("--topo-fit=" + rng.choices(["prefer", "require", "spread", "off"], [4, 8 if gpus else 4, 3, 2])[0])
     if rng.random() < 0.3:
         words.append("--topo-level=" + rng.choice(["package", "numa", "l3", "l2", "die", "node"]))
-    if rng.random() < 0.1:
-        words.append("--topo-mem=" + rng.choice(["prefer", "require", "off"]))
+    if rng.random() < (0.2 if gpus else 0.1):
+        words.append("--topo-mem=" + rng.choice(["prefer", "require", "require", "off"]))
     if "--topo-fit=off" in words:      # the level of nothing is a contradiction, which is refused
         words = ["--topo-fit=off"]
     return words
@@ -154,11 +154,15 @@ def draw(rng, group, idle):
         words.append(f"-c{each}")
     if gpus and rng.random() < 0.6:
         words += draw_gpus(rng, gpus, -(-tasks // nodes))
+        if rng.random() < (0.3 if each == 1 else 0.03):      # beside -c it is refused
+            words.append(f"--cpus-per-gpu={rng.choice([1, 2, 3, 4, 5, 7, 8])}")
+    has_gpus = any(word.startswith(("--gres=", "--gpus")) for word in words)
     whole = 0.3 if idle == set(group) else 0.15 * (len(idle) >= nodes)
     for chance, more in ((whole, "--exclusive"), (0.12, "-w" + ",".join(rng.sample(sorted(group), nodes))),
-                         (0.06, f"--ntasks-per-node={-(-tasks // nodes)}"), (0.05, "--ntasks-per-core=1"),
-                         (0.04, "--hint=nomultithread"), (0.03, "--threads-per-core=1"), (0.03, "--contiguous"),
-                         (0.02, "--overcommit"), (0.15, f"--mem={rng.choice([0, 10, 500, 2000, 6000])}"),
+                         (0.1, f"--ntasks-per-node={-(-tasks // nodes) + rng.choice([0, 0, 1])}"),
+                         (0.05, "--ntasks-per-core=1"), (0.04, "--hint=nomultithread"),
+                         (0.03, "--threads-per-core=1"), (0.03, "--contiguous"), (0.02, "--overcommit"),
+                         (0.15, f"--mem={rng.choice([0, 10, 500, 2000, 6000])}"),
                          (0.05, f"--mem-per-cpu={rng.choice([10, 100, 300])}"), (0.02, "--spread-job"),
                          (0.02, f"--ntasks-per-socket={rng.randint(1, 4)}"), (0.01, "--sockets-per-node=1"),
                          (0.03, "-m" + rng.choice(["cyclic", "block:cyclic", "block:block", "plane=2"]))):
@@ -169,9 +173,11 @@ def draw(rng, group, idle):
     if kind < 0.12:
         pass      # a plain job
     else:
-        words += draw_placement(rng, -(-(-(-tasks // nodes) * each) // threads))
+        words += draw_placement(rng, -(-(-(-tasks // nodes) * each) // threads), has_gpus)
+        if "--topo-mem=require" in words and not any(w.startswith("--mem") for w in words) and rng.random() < 0.8:
+            words.append(rng.choice(["--mem=10", "--mem=2000", "--mem-per-cpu=100"]))
         if rng.random() < 0.75:
-            request.srun = draw_step(rng, any(w.startswith(("--gres=", "--gpus")) for w in words))
+            request.srun = draw_step(rng, has_gpus)
         if rng.random() < 0.85:
             request.srun.append("--topo-report=json")
     if rng.random() < 0.15:
