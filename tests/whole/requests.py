@@ -108,7 +108,8 @@ def draw_placement(rng, cores, gpus):
         return [draw_path(rng, cores)]
     words = []
     if rng.random() < (0.5 if gpus else 0.35):
-        words.append("--topo-fit=" + rng.choices(["prefer", "require", "spread", "off"], [4, 8 if gpus else 4, 3, 2])[0])
+        words.append("--topo-fit=" + rng.choices(["prefer", "require", "spread", "off"],
+                                                 [4, 8 if gpus else 4, 3, 2])[0])
     if rng.random() < 0.3:
         words.append("--topo-level=" + rng.choice(["package", "numa", "l3", "l2", "die", "node"]))
     if rng.random() < (0.2 if gpus else 0.1):
