@@ -67,7 +67,7 @@ static const struct {
 	const char *name, *argument, *help;
 	int has_argument;	/* as for getopt_long(3) */
 	value_fn *submit, *remote;
-	char *path;		/* where the resolved path of an option that names a file is stored; else NULL */
+	char *path;		/* where the text of an option of batch jobs is stored, its path resolved; else NULL */
 	size_t size;
 } rows[] = {
 	{ "topo-fit", "FIT", "placement of the job's cores: off, prefer, require or spread", 1, REQUEST },
@@ -77,6 +77,8 @@ static const struct {
 	{ "topo-matrix", "FILE", "communication matrix, by which srun and mpirun map the job's ranks; auto[:TAG]: "
 		"that of the program's former runs", 1,
 		PATH_OF(matrix) },
+	{ "topo-order", "ORDER", "without a matrix: order of the ranks' nodes for rings and trees: off or fabric", 1,
+		PATH_OF(order) },
 	{ "topo-capture", "FILE", "record the job's communication matrix, for --topo-matrix", 1, PATH_OF(capture) },
 	{ "topo-tasks", "SWITCH", "each task's cores, GPUs, memory and NIC near each other: off or auto", 1, BIND },
 	{ "topo-place", "PLACE", "CPU binding of tasks: off, compact[:LEVEL], scatter[:LEVEL], mem or gpu", 1, BIND },
@@ -315,7 +317,12 @@ const char *options_learned_tag(const char *value)
 int options_resolve(spank_t sp, int argc, char **argv)
 {
 	(void) sp, (void) argc, (void) argv;
-	if (!strcmp(options.matrix, "off"))
+	if (*options.order && strcmp(options.order, "fabric") && strcmp(options.order, "off"))
+		slurm_error("topiary: --topo-order=%s: expected off or fabric; ignored", printable(options.order));
+	if (strcmp(options.order, "fabric"))
+		*options.order = '\0';
+	/* The user's order comes before the site's TopoMatrix; both of the user's were refused at submission. */
+	if (!strcmp(options.matrix, "off") || *options.order)
 		*options.matrix = '\0';
 	if (options.bind.tasks)
 		bind_request_auto(&options.bind, options_set_by_user);

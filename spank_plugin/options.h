@@ -22,6 +22,7 @@
 struct options {
 	char matrix[4096];	/* --topo-matrix: auto[:TAG], off ("" on the node), or on the submit side absolute and
 				   readable, on the node as received */
+	char order[16];		/* --topo-order: fabric, off ("" on the node) */
 	char capture[4000];	/* --topo-capture: the same, of a file to write; suffixes are added to it */
 	struct monitor_request monitor;	/* --topo-monitor */
 	struct bind_request bind;	/* --topo-place and the other options of bind/request.h */
@@ -41,7 +42,7 @@ void options_list_given(struct buf *out);
 /* Append the options of the user's that apply to single tasks: "--topo-omp, --topo-nic". */
 void options_list_per_task(struct buf *out);
 
-/* Validate an option that names a file and store the path, which has room for size bytes. 0, or -1 with an error. */
+/* Validate an option of batch jobs and store its text or path; there is room for size bytes. 0, or -1 with an error. */
 typedef int options_path_fn(const char *name, const char *value, char *out, size_t size, struct err *e);
 
 /* The one for the node, which does not look at the file: the user's own process opens it later. */

@@ -178,7 +178,7 @@ static int as_table(const struct mapping *m, const struct places *p, const char 
 /* --- the command --- */
 
 struct args {
-	const char *matrix, *learned, *tag, *nodes, *arch, *distances, *snapshot, *per_node, *costs;
+	const char *matrix, *learned, *order, *tag, *nodes, *arch, *distances, *snapshot, *per_node, *costs;
 	struct rankfile_output output;
 	unsigned job, ranks, seed, cpus, plane;
 	int effort, fill;
@@ -203,8 +203,12 @@ static void check_together(void *args, struct argp_state *state)
 	struct args *a = args;
 	struct err e;
 
-	if (!a->matrix == !a->learned)
-		argp_error(state, "--matrix is required, or --learned");
+	if (!!a->matrix + !!a->learned + !!a->order != 1)
+		argp_error(state, "one of --matrix, --learned and --order is required");
+	if (a->order && strcmp(a->order, "fabric"))
+		argp_error(state, "--order=%s: expected fabric", a->order);
+	if (a->order && (a->block || a->distances))
+		argp_error(state, "--order excludes --block and --distances");
 	if (a->learned && (!a->output.file || !a->ranks || a->block || a->explain))
 		argp_error(state, "--learned requires -o FILE and --ranks, and excludes --block and --explain");
 	if (a->plane != ANY_PLANE && !a->arch)
@@ -230,6 +234,8 @@ static const struct cmd_option options[] = {
 	{ "matrix", 0, "FILE", CMD_TEXT(matrix), "The communication matrix; see topiary matrix" },
 	{ "learned", 0, "PROGRAM", CMD_TEXT(learned), "The matrix that --topo-matrix=auto has learned of this "
 	  "program; print a verdict as JSON, and write files only if a mapping gains" },
+	{ "order", 0, "fabric", CMD_TEXT(order), "Without a matrix: number the ranks node after node, in an order of "
+	  "the nodes by which rings and trees cost least in the network" },
 	{ "tag", 0, "TAG", CMD_TEXT(tag), "The tag of the learned matrix" },
 	{ "job", 0, "ID", CMD_NUMBER(job, 1, UINT32_MAX),
 	  "Map onto the cores of this running job (default: $SLURM_JOB_ID)" },
@@ -441,6 +447,39 @@ static int map_job(const struct cmd *c, const struct args *a, struct place_job *
 	return rc;
 }
 
+/* --- the order of the network --- */
+
+static int order_job(const struct cmd *c, const struct args *a, struct place_job *job, const struct err *without,
+		     struct err *e)
+{
+	unsigned ranks = a->ranks ? a->ranks : job->tasks ? job->tasks : job->places->nplaces;
+	struct mapping mapping;
+	struct mapping_order o;
+	int rc = -1;
+
+	if (!job->places->network)
+		return *without->text ? err_set(e, "%s", without->text) :
+			err_set(e, "no network is known: topiary fabric import stores one in the registry, and "
+				"topiaryd writes it to FabricFile (%s)", c->settings.fabric_file);
+	if (make_room(job, a, ranks, e) || mapping_order(job->places, ranks, &mapping, &o, e))
+		return -1;
+	rc = rankfile_output_write(c, &a->output, job->places, &mapping, e);
+	mapping_free(&mapping);
+	if (!rc && a->explain_json)
+		rc = cmd_print_new(json_pack("{s:i, s:f, s:f, s:f, s:f}", "hosts", (int) o.hosts, "ring", o.ring,
+					     "trees", o.trees, "ring_before", o.ring_before, "trees_before",
+					     o.trees_before), e);
+	else if (!rc && o.ring == o.ring_before && o.trees == o.trees_before)
+		fprintf(stderr, "topiary: ranks stay in Slurm's order of %u node%s: none is found by which rings and "
+			"trees cost less in the network (ring %.6g, trees %.6g)\n", o.hosts, PLURAL(o.hosts), o.ring,
+			o.trees);
+	else if (!rc)
+		fprintf(stderr, "topiary: ranks are in the order of the network: costs between neighbours of the ring "
+			"%.6g, in Slurm's order %.6g, of the trees %.6g, in Slurm's order %.6g\n", o.ring,
+			o.ring_before, o.trees, o.trees_before);
+	return rc;
+}
+
 /* A mapping must gain so much, in percent of the cost in block order, to be worth another order of ranks. */
 #define LEAST_GAIN 5
 
@@ -535,12 +574,13 @@ int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 	/* The network that the registry published is used if it has all of the nodes. */
 	site.without = published ? &without : NULL;
 	if (load_job(c, &a, &site, &job, e) == 0) {
-		if (*without.text)
+		if (*without.text && !a.order)
 			log_warning("%s; mapping without the network", without.text);
 		if (a.costs && !strcmp(a.costs, "measured") && costs.without)
 			log_warning("nodes without measured costs, which have default costs: %u of %u", costs.without,
 				    costs.used + costs.without);
-		rc = a.learned ? learned_map(c, &a, &job, &l, &less, e) : map_job(c, &a, &job, &costs, e);
+		rc = a.order ? order_job(c, &a, &job, &without, e) :
+		     a.learned ? learned_map(c, &a, &job, &l, &less, e) : map_job(c, &a, &job, &costs, e);
 	}
 out:
 	if (a.learned)

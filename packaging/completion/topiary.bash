@@ -43,6 +43,7 @@ _topiary_values() {
 	matrix:--format) echo mm dense grf ;;
 	fabric:--xml) echo FILE ;;
 	fabric:--format) echo slurm slurm-yaml paper scotch dot json ;;
+	map:--order) echo fabric ;;
 	map:--costs) echo measured default ;;
 	map:--explain) echo json ;;
 	map:--effort) echo fast normal high ;;

@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "base/std.h"
 #include "hwview/image.h"
+#include "options.h"
 #include "step/step.h"
 #include "task/map_places.h"
 #include "task/task.h"
@@ -100,7 +101,8 @@ int launchers_detect(spank_t sp, int argc, char **argv)
 		current = find_launcher(argv[0]);
 	step.launcher = current;
 	proxy_follows_map = current && current->format && map_is_of_this_job(sp) && !user_binds(sp, argc, argv);
-	step.follows_map = proxy_follows_map || srun_follows_map(sp);
+	/* An order has no binding. */
+	step.follows_map = (srun_follows_map(sp) && !*options.order) || proxy_follows_map;
 	return 0;
 }
 

@@ -35,13 +35,13 @@ static const struct exported {
 	const char *name, *as;
 	bool openmpi;		/* only where the user has not chosen a mapping of Open MPI's */
 } exported[] = {
+	{ PLACES, PLACES, false },
 	{ OPENMPI_POLICY, OPENMPI_POLICY, true },
 	{ OPENMPI_HOSTS, OPENMPI_HOSTS, true },
 	{ OPENMPI_HOSTS, OUR_HOSTS, false },
 	{ "TOPIARY_HOSTFILE", "TOPIARY_HOSTFILE", false },
-	{ PLACES, PLACES, false },
 	{ NULL },
-}, exported_blocks[] = {
+}, *const exported_order = exported + 1, exported_blocks[] = {
 	{ PLACES, BLOCKS, false },
 	{ NULL },
 };
@@ -62,7 +62,7 @@ static const struct { const char *key, *name; } costs[] = {
 
 /*
  * Those of the variables that `topiary map --env` wrote to a file which are in a list. map: the one with the ranks'
- * places; without: what happens where these were too long for a variable.
+ * places, or NULL; without: what happens where these were too long for a variable.
  */
 static void export_file(spank_t sp, const char *file, const struct exported *list, const char *map, const char *without)
 {
@@ -86,7 +86,7 @@ static void export_file(spank_t sp, const char *file, const struct exported *lis
 				spank_setenv(sp, x->as, value, 1);
 	}
 	buf_free(&text);
-	if (!task_env_has(sp, map))
+	if (map && !task_env_has(sp, map))
 		slurm_spank_log("topiary: job %u: the rank map does not fit into %s: %s", step.job, map, without);
 }
 
@@ -120,12 +120,13 @@ int rank_file_unset_env(spank_t sp, int argc, char **argv)
 enum { MAX_OUTPUT = 4096, MAX_EXTRA = 3 };
 
 /*
- * The two maps: the suffix of their files, and the arguments of `topiary map`. Few jobs need the second, but all wait
- * for it.
+ * The two maps by a matrix, and the one by --topo-order: the suffix of their files, and the arguments of `topiary map`.
+ * Few jobs need the second, but all wait for it.
  */
 static const struct map_kind {
 	const char *suffix, *args[MAX_EXTRA];
-} whole = { "", { "--explain=json" } }, blocks = { ".block", { "--block", "--effort=fast" } };
+} whole = { "", { "--explain=json" } }, blocks = { ".block", { "--block", "--effort=fast" } },
+	order = { "", { "--costs=default" } };
 
 struct map {
 	const struct map_kind *kind;
@@ -162,8 +163,9 @@ static int map_child(int fd, void *arg)
 	/* This process has slurmstepd's environment, not the job's; only these variables are passed on. */
 	char slurm_conf[PATH_MAX + 16], topiary_conf[PATH_MAX + 16], job[32], tasks[sizeof(m->tasks) + 32];
 	const char *env[8] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", job, tasks };
-	const char *args[12 + MAX_EXTRA] = { step.settings.topiary_command, "map", "--job", m->job, "--matrix",
-		options.matrix, "--format", "openmpi,openmpi-seq,srun", "-o", m->base, "--env", m->env };
+	const char *args[12 + MAX_EXTRA] = { step.settings.topiary_command, "map", "--job", m->job,
+		m->kind == &order ? "--order" : "--matrix", m->kind == &order ? options.order : options.matrix,
+		"--format", "openmpi,openmpi-seq,srun", "-o", m->base, "--env", m->env };
 	unsigned n = 4;
 
 	memcpy(args + 12, m->kind->args, sizeof(m->kind->args));
@@ -183,14 +185,14 @@ static int run_map(struct map *m, struct err *e)
 	struct buf output = {0};
 	int rc;
 
-	if (*options.matrix != '/')
+	if (m->kind != &order && *options.matrix != '/')
 		return err_set(e, "--topo-matrix=%.200s: not an absolute path", options.matrix);
 	rc = child_run(map_child, m, step.settings.map_timeout, MAX_OUTPUT, &output, e);
 	if (rc < 0)
 		return err_within(e, "%s", step.settings.topiary_command);
 	if (rc > 0)
 		err_set(e, "%.*s", output.len ? (int) strcspn(output.data, "\n") : 0, output.len ? output.data : "");
-	else if (output.len && m->kind == &whole) {
+	else if (output.len && m->kind != &blocks) {
 		static const char name[] = "topiary: ";
 		char *line = output.data + (strncmp(output.data, name, strlen(name)) ? 0 : strlen(name));
 
@@ -224,7 +226,7 @@ int rank_file_make(spank_t sp, int argc, char **argv)
 	const char *tag = options_learned_tag(options.matrix);
 
 	(void) argc, (void) argv;
-	if (step.id != SLURM_BATCH_SCRIPT || !*options.matrix)
+	if (step.id != SLURM_BATCH_SCRIPT || (!*options.matrix && !*options.order))
 		return 0;
 	/* The recorder, and each srun, which knows the program. */
 	if (tag) {
@@ -240,9 +242,15 @@ int rank_file_make(spank_t sp, int argc, char **argv)
 		slurm_spank_log("topiary: job %u has no rank file: SLURM_TASKS_PER_NODE is not set", step.job);
 		return 0;
 	}
-	name_files(&m, &whole);
+	name_files(&m, *options.order ? &order : &whole);
 	if (run_map(&m, &e)) {
-		slurm_spank_log("topiary: job %u has no rank file: %s", step.job, printable(e.text));
+		slurm_spank_log("topiary: job %u%s: %s", step.job, *options.order ? ": ranks stay in Slurm's order" :
+				" has no rank file", printable(e.text));
+		return 0;
+	}
+	if (*options.order) {
+		export_file(sp, m.env, exported_order, NULL, NULL);
+		spank_setenv(sp, "TOPIARY_RANKFILE", m.rankfile, 1);
 		return 0;
 	}
 	export_file(sp, m.env, exported, PLACES, "srun follows it between nodes, Slurm binds tasks");

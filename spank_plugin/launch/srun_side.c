@@ -231,6 +231,9 @@ int srun_warn_launcher(spank_t sp, int argc, char **argv)
 	if (spank_get_item(sp, S_JOB_ARGV, &n, &words) || n < 1 || !(program = launchers_program(words[0])))
 		return 0;
 	options_list_per_task(&list);
+	/* Open MPI 4 reads the order from its environment; other launchers have numbered the ranks by then. */
+	if (!strcmp(options.order, "fabric") && strcmp(program, "orted"))
+		buf_printf(&list, "%s--topo-order", list.len ? ", " : "");
 	if (list.len)
 		buf_printf(&line,
 			"topiary: not applied to the ranks that %s starts: %s; to apply them use srun\n",

@@ -80,6 +80,13 @@ static int resolve_matrix(const char *value, char *out, size_t size, struct err 
 	return 0;
 }
 
+static int resolve_order(const char *value, char *out, size_t size, struct err *e)
+{
+	if (strcmp(value, "fabric") && strcmp(value, "off"))
+		return err_set(e, "--topo-order=%.60s: expected off or fabric", value);
+	return options_copy_path("topo-order", value, out, size, e);
+}
+
 static int check_target(const char *path, const char *directory)
 {
 	struct stat st;
@@ -119,6 +126,7 @@ static int resolve_capture(const char *value, char *out, size_t size, struct err
  */
 static const struct { const char *env, *option, *value; } carried[] = {
 	{ "_SLURM_SPANK_OPTION_topiary_topo_matrix", "topo-matrix", options.matrix },
+	{ "_SLURM_SPANK_OPTION_topiary_topo_order", "topo-order", options.order },
 	{ "_SLURM_SPANK_OPTION_topiary_topo_capture", "topo-capture", options.capture },
 };
 
@@ -147,7 +155,7 @@ static bool is_inherited(const char *option, const char *value)
 /*
  * Of --topo-matrix the absolute path of a regular file that the user may read and that is a communication matrix, or
  * auto[:TAG] or off as they are (a file of such a name is ./auto); of
- * --topo-capture that of a file which exists or may be created, in a directory where the user may write. Both are
+ * --topo-capture that of a file which exists or may be created, in a directory where the user may write. All are
  * refused outside sbatch. An option that a step inherited from its job was checked when the job was submitted and is
  * accepted as it is, so that a file that has changed since does not fail a step.
  */
@@ -157,7 +165,12 @@ static int resolve_path(const char *name, const char *value, char *out, size_t s
 		return options_copy_path(name, value, out, size, e);
 	if (!is_sbatch())
 		return err_set(e, "--%s applies to batch jobs only: use it with sbatch", name);
-	return (strcmp(name, "topo-matrix") ? resolve_capture : resolve_matrix)(value, out, size, e);
+	if ((!strcmp(name, "topo-matrix") ? resolve_matrix : !strcmp(name, "topo-order") ? resolve_order :
+	     resolve_capture)(value, out, size, e))
+		return -1;
+	return *options.matrix && strcmp(options.matrix, "off") && !strcmp(options.order, "fabric") ?
+		err_set(e, "--topo-order=fabric and --topo-matrix exclude each other: a matrix orders the nodes, too") :
+		0;
 }
 
 int submit_init(spank_t sp, int argc, char **argv)
@@ -197,6 +210,6 @@ int submit_options(spank_t sp, int argc, char **argv)
 	}
 	/* Of this component. */
 	if (is_sbatch())
-		*options.matrix = *options.capture = '\0';
+		*options.matrix = *options.order = *options.capture = '\0';
 	return 0;
 }

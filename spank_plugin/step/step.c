@@ -224,7 +224,7 @@ static void add_node_topology(spank_t sp)
 
 static bool has_user_dir(void)
 {
-	return *options.matrix && step.id == SLURM_BATCH_SCRIPT;
+	return (*options.matrix || *options.order) && step.id == SLURM_BATCH_SCRIPT;
 }
 
 /*

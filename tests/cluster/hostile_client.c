@@ -18,7 +18,7 @@ static int take(int which, const char *value, int remote)
 int slurm_spank_init(spank_t sp, int argc, char **argv)
 {
 	static char *const names[] = { "topo-fit", "topo-level", "topo-request", "topo-matrix", "topo-capture",
-				       "topo-place",
+				       "topo-order", "topo-place",
 		"topo-membind", "topo-omp", "topo-hugepages", "topo-nic", "topo-report", "topo-hwloc" };
 
 	(void) argc, (void) argv;

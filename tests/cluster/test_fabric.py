@@ -146,8 +146,9 @@ def imported(cluster, text):
     path, published = cluster.folder / "work" / "net", cluster.folder / "registry" / "fabric"
     before = published.read_text() if published.exists() else ""
     path.write_text(text)
-    assert re.match(r"version \d+: ", cluster.topiary("fabric", "import", path).stdout)
-    assert wait_until(lambda: published.exists() and published.read_text() != before, 10)
+    said = cluster.topiary("fabric", "import", path).stdout
+    assert re.match(r"version \d+(: |, unchanged: )", said)
+    assert ", unchanged: " in said or wait_until(lambda: published.exists() and published.read_text() != before, 10)
     return published.read_text()
 
 
@@ -182,8 +183,38 @@ def test_a_job_is_mapped_by_the_registrys_fabric(mapped):
     assert below_a_switch({int(rank): host for rank, host in re.findall(r"^rank (\d)=(cn\d) ", output, re.M)}), output
 
 
+HOSTS = "srun -l sh -c 'echo $SLURMD_NODENAME $SLURM_CPU_BIND_TYPE'; cat $OMPI_MCA_orte_default_hostfile"
+
+
+def test_ranks_in_the_order_of_the_fabric(mapped):
+    """With no matrix: leaf switch by leaf switch from the job's first node on; Slurm binds the tasks."""
+    imported(mapped, APART)
+    output = mapped.output(f"{HOSTS}; echo places=$TOPIARY_PLACES", *FOUR, "--topo-order=fabric")
+    hosts = [host for _, host in sorted(re.findall(r"^(\d): (cn\d)", output, re.M))]
+    assert hosts[:2] == ["cn1", "cn3"] and sorted(hosts[2:]) == ["cn2", "cn4"], output
+    assert re.findall(r"^(cn\d) \d+$", output, re.M) == hosts and "places=\n" in output, output
+    # Two pairs below a switch at 100, two across at 200; of each tree two of three edges are across, in both orders.
+    assert re.search(r"topiary: job \d+: ranks are in the order of the network: costs between neighbours of the ring "
+                     "600, in Slurm's order 800, of the trees 1000, in Slurm's order 1000$", output, re.M), output
+    output = mapped.output("srun --ntasks=2 -N2 -l sh -c 'echo $SLURMD_NODENAME'", *FOUR, "--topo-order=fabric")
+    assert "topiary: srun does not follow the job's rank map: --ntasks" in output, output
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--topo-order=leaf"], "--topo-order=leaf: expected off or fabric"),
+    (["--topo-order=fabric", "--topo-matrix=auto"], "--topo-order=fabric and --topo-matrix exclude each other"),
+])
+def test_order_is_refused_at_submission(mapped, options, words):
+    done = mapped.batch("true", *options, check=False)
+    assert done.returncode and words in done.stderr, done.stderr
+
+
 def test_fabric_without_a_node_is_reported(mapped):
     imported(mapped, APART.replace(",cn4", ""))
+    output = mapped.output(HOSTS, *FOUR, "--topo-order=fabric")
+    assert sorted(re.findall(r"^\d: cn\d", output, re.M)) == [f"{rank}: cn{rank + 1}" for rank in range(4)], output
+    assert len(re.findall("topiary: .*", output)) == 1, output
+    assert "ranks stay in Slurm's order: topiary: map: cn4: this node is not in the network" in output, output
     output = mapped.output("topiary map --matrix pairs --explain=json", *FOUR)
     assert "cn4: this node is not in the network; mapping without the network" in output
     assert '"network_levels":0' in output

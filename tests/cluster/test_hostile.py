@@ -108,6 +108,7 @@ UNCHECKED = [
     ("topo-nic", "one,strict,strict", "--topo-nic=one,strict,strict: invalid value, expected one of: "),
     ("topo-report", "../../etc/passwd", "--topo-report=../../etc/passwd: invalid value, expected one of: "),
     ("topo-matrix", f"/{LONG}", "--topo-matrix: longer than 4095 bytes"),
+    ("topo-order", "junk", "--topo-order=junk: expected off or fabric"),
     ("topo-capture", f"/{LONG}", "--topo-capture: longer than "),
 ]
 

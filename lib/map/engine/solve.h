@@ -53,4 +53,18 @@ void mapping_free(struct mapping *m);
 int mapping_blocks(const struct matrix *m, const struct places *p, enum mapping_effort effort, unsigned seed,
 		   struct mapping *out, struct err *e);
 
+/*
+ * Without a matrix, for libraries that make rings and trees of the ranks as they are numbered (NCCL, RCCL): ranks node
+ * after node, as many on each as block has, and the nodes in an order of the network, in which neither the ring nor the
+ * two binary trees through them cost more than in the job's order: that of the job, where none is found that costs
+ * less. Of out, only ranks, place, cost and block are set. 0, or -1 with out untouched. Free with mapping_free.
+ */
+struct mapping_order {
+	unsigned hosts;				/* that have ranks */
+	double ring, trees;			/* the sum of the costs between neighbours */
+	double ring_before, trees_before;	/* in the job's order of nodes */
+};
+int mapping_order(const struct places *p, unsigned ranks, struct mapping *out, struct mapping_order *order,
+		  struct err *e);
+
 #endif
