@@ -72,7 +72,7 @@ int candidates_begin(struct candidate_set *s)
 	s->limits_max = most * 64 / 2;
 	s->gpus = glue_wants_gpus(s->job);
 	s->spare_gpus &= !device_wants_gpus(s->job);
-	device_locality_read(s->job, s->nodes, s->req, &s->devices);
+	device_locality_read(s->job->gres_list_req, s->job->bit_flags & JOB_MEM_SET, s->nodes, s->req, &s->devices);
 	s->candidates = bit_set_count((bitstr_t *) s->nodes);
 	for (int i = glue_next(s->nodes, 0); i >= 0; i = glue_next(s->nodes, i + 1))
 		s->unknown += node_record_table_ptr[i] && !node_shape(i);
@@ -575,14 +575,6 @@ static void find_largest(struct candidate_set *s, const struct shape *shape, str
 		candidate->fit = NULL;
 }
 
-/* Of so many tasks as many as the node has devices for. */
-static uint32_t tasks_with_devices(const struct candidate_set *s, uint32_t tasks, int node)
-{
-	while (tasks > 1 && !device_fits(&s->devices, tasks, node, !s->taken))
-		tasks--;
-	return tasks;
-}
-
 bool candidates_domain_on(struct candidate_set *s, int node, struct candidate_node *out)
 {
 	const struct shape *shape = s->req->request.path.steps ? NULL : node_shape(node);
@@ -591,7 +583,8 @@ bool candidates_domain_on(struct candidate_set *s, int node, struct candidate_no
 	if (shape && device_fits(&s->devices, 1, node, !s->taken))
 		find_largest(s, shape, &candidate);
 	candidate.tasks = candidate.cores ? tasks_on(s, candidate.cores, node) : 0;
-	candidate.tasks = candidate.tasks < s->req->node_room ? 0 : tasks_with_devices(s, candidate.tasks, node);
+	candidate.tasks = candidate.tasks < s->req->node_room ? 0 : device_tasks(&s->devices, candidate.tasks, node,
+										  !s->taken);
 	if (!candidate.cores || !(candidate.tasks || s->req->overcommit))
 		return false;
 	*out = candidate;
@@ -613,7 +606,8 @@ bool candidates_given_on(struct candidate_set *s, int node, unsigned cores, stru
 {
 	uint32_t most = job_request_capacity(s->req, cores, node);
 
-	*out = (struct candidate_node){ .node = node, .cores = cores, .tasks = tasks_with_devices(s, most, node) };
+	*out = (struct candidate_node){ .node = node, .cores = cores,
+					.tasks = device_tasks(&s->devices, most, node, !s->taken) };
 	return cores && node_shape(node) && candidate_weigh(s, out);
 }
 

@@ -47,6 +47,22 @@ bool device_fits(const struct device_need *need, uint32_t tasks, int node, bool 
 	return have >= device_count(need, tasks) + (now ? gone : 0);
 }
 
+uint64_t device_available(const struct device_need *need, int node)
+{
+	uint64_t have = 0, gone;
+
+	if (need->name)
+		devices_of_type(device_state(node, need->name), need->type, &have, &gone);
+	return have;
+}
+
+uint32_t device_tasks(const struct device_need *need, uint32_t tasks, int node, bool now)
+{
+	while (tasks > 1 && !device_fits(need, tasks, node, now))
+		tasks--;
+	return tasks;
+}
+
 /* The fewest of these nodes that can have so many devices of a type, by the node with the most. */
 static uint32_t fewest_nodes(const bitstr_t *nodes, const char *name, uint32_t type, uint64_t devices)
 {
@@ -62,16 +78,16 @@ static uint32_t fewest_nodes(const bitstr_t *nodes, const char *name, uint32_t t
 }
 
 /* GPUs come before other devices. --gres-per-socket is left to Slurm, which has its own notion of a socket. */
-void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct job_request *req,
+void device_locality_read(slurm_list_t devices, bool memory_set, const bitstr_t *nodes, struct job_request *req,
 			  struct device_need *out)
 {
 	slurm_iterator_t it;
 	gres_state_t *s;
 
 	*out = (struct device_need){0};
-	if (!job->gres_list_req)
+	if (!devices)
 		return;
-	it = list_iterator_create(job->gres_list_req);
+	it = list_iterator_create(devices);
 	while ((s = list_next(it))) {
 		const gres_job_state_t *g = s->gres_data;
 		bool single;
@@ -82,7 +98,7 @@ void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct
 		    (out->name && strcasecmp(s->gres_name, "gpu")))
 			continue;
 		/* As in gres_select_util_job_mem_max(): --mem and --mem-per-cpu come before --mem-per-gpu. */
-		if (!req->counts_memory || job->bit_flags & JOB_MEM_SET || memory == NO_VAL64)
+		if (!req->counts_memory || memory_set || memory == NO_VAL64)
 			memory = 0;
 		*out = (struct device_need){ .name = s->gres_name, .type = g->type_id, .per_task = g->gres_per_task,
 					   .each = memory, .total = g->gres_per_job,

@@ -24,16 +24,22 @@ struct device_need {
 
 /*
  * For jobs that have a device on each node, hence the CPUs of --cpus-per-gpu, or a total number of devices (--gpus):
- * sets req->min_cpus and restricts the numbers of nodes in req.
+ * sets req->min_cpus and restricts the numbers of nodes in req. devices: Slurm's list of what the job asks for, or
+ * NULL; memory_set: it has --mem or --mem-per-cpu.
  */
-void device_locality_read(const job_record_t *job, const bitstr_t *nodes, struct job_request *req,
+void device_locality_read(slurm_list_t devices, bool memory_set, const bitstr_t *nodes, struct job_request *req,
 			  struct device_need *out);
 
 /* How many of them such a job with so many tasks on a node needs there. */
 uint64_t device_count(const struct device_need *need, uint32_t tasks);
 
-/* Whether the node has that many, of the right type. now: free ones. */
+/*
+ * Whether the node has that many, of the right type, how many it has, and of so many tasks as many as it has devices
+ * for. now: free ones.
+ */
 bool device_fits(const struct device_need *need, uint32_t tasks, int node, bool now);
+uint64_t device_available(const struct device_need *need, int node);
+uint32_t device_tasks(const struct device_need *need, uint32_t tasks, int node, bool now);
 
 /* Whether the job asks for GPUs, in whatever way. */
 bool device_wants_gpus(const job_record_t *job);

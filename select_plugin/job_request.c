@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "job_request.h"
 
-#include <ctype.h>
-
 /*
  * As in Slurm's plugstack.c: the plugin's name and the option's, with every character that is neither letter nor digit
  * replaced by '_'.
@@ -68,10 +66,13 @@ static int read_request(const char *comment, char **variables, uint32_t count, s
 	return 0;
 }
 
-/* As min_tasks_this_node of _select_cores() in cons_tres, topology/common from 25.05 on. */
-static uint32_t room_on_node(bool overcommit, uint16_t per_node, uint16_t per_board, uint16_t per_socket)
+/*
+ * As min_tasks_this_node of _select_cores() in cons_tres, topology/common from 25.05 on. For a job's only task steer
+ * states no more than its own room: Slurm has no cores for others.
+ */
+static uint32_t room_on_node(bool overcommit, bool single, uint16_t per_node, uint16_t per_board, uint16_t per_socket)
 {
-	return overcommit ? 0 : glue_given16(per_node) ? per_node : glue_given16(per_board) ? per_board :
+	return overcommit ? 0 : glue_given16(per_node) ? (single ? 1 : per_node) : glue_given16(per_board) ? per_board :
 	       glue_given16(per_socket) ? per_socket : 0;
 }
 
@@ -245,8 +246,8 @@ const char *job_request_read(const job_record_t *job, const struct request *site
 	if (d->mc_ptr) {
 		a.tasks_per_core = glue_given16(d->mc_ptr->ntasks_per_core) ? d->mc_ptr->ntasks_per_core : 0;
 		a.threads_per_core = glue_given16(d->mc_ptr->threads_per_core) ? d->mc_ptr->threads_per_core : 0;
-		a.node_room = room_on_node(d->overcommit, d->ntasks_per_node, d->mc_ptr->ntasks_per_board,
-					   d->mc_ptr->ntasks_per_socket);
+		a.node_room = room_on_node(d->overcommit, d->num_tasks == 1, d->ntasks_per_node,
+					   d->mc_ptr->ntasks_per_board, d->mc_ptr->ntasks_per_socket);
 	}
 	a.min_cpus = glue_known(d->pn_min_cpus, 1);
 	a.whole_nodes = glue_whole_nodes(d);
@@ -266,68 +267,27 @@ const char *job_request_read(const job_record_t *job, const struct request *site
 	return why ? why : job_request_left_there(job->part_ptr);
 }
 
-/*
- * The fewest of a type in --gpus, --gpus-per-node or --cpus-per-gpu: "gres:gpu:a:2,gres:gpu:3k", since 24.11 with
- * "gres/gpu:"; 1 without a number.
- */
-static uint32_t fewest_gpus(const char *tres)
-{
-	uint32_t fewest = UINT32_MAX;
-
-	for (const char *at = tres; at && *at; at += strcspn(at, ",;"), at += *at != '\0') {
-		const char *number = memrchr(at, ':', strcspn(at, ",;"));
-		uint64_t gpus = 1, each = NO_VAL64;
-		char text[32], *end = text;
-
-		number = number ? number + 1 : "";
-		snprintf(text, sizeof(text), "%.*s", (int) strcspn(number, ",;"), number);
-		if (isdigit((unsigned char) *text))
-			gpus = strtoull(text, &end, 10);
-		each = end > text ? suffix_mult(end) : each;	/* of "2g.10gb", which is a type, NO_VAL64 */
-		gpus = each == NO_VAL64 ? 1 : gpus > UINT32_MAX / each ? UINT32_MAX : gpus * each;
-		fewest = gpus && gpus < fewest ? gpus : fewest;
-	}
-	return fewest;
-}
-
-static bool asks_gpus(const char *tres)
-{
-	while (tres && (tres = strstr(tres, "gpu")) && (isalnum((unsigned char) tres[3]) || tres[3] == '_'))
-		tres += 3;
-	return tres;
-}
-
 int job_request_read_submitted(const job_desc_msg_t *job, const struct request *site, struct job_request *out,
 			       const char **why, struct err *e)
 {
 	struct job_request a = { .request = *site, .min_nodes = glue_known(job->min_nodes, 1) };
 	struct slurm_options slurm = options_of_submitted(job);
-	uint32_t of_device, on_node;
 
 	if (read_request(job->comment, job->spank_job_env, job->spank_job_env_size, &a, e))
 		return -1;
-	a.gpu_nodes = fewest_gpus(job->tres_per_job);
-	a.gpus = asks_gpus(job->tres_per_job) || asks_gpus(job->tres_per_node) || asks_gpus(job->tres_per_socket) ||
-		 asks_gpus(job->tres_per_task);
-	a.max_nodes = MAX(a.min_nodes, MIN(a.gpu_nodes, glue_known(job->max_nodes, UINT32_MAX)));
+	a.max_nodes = MAX(a.min_nodes, glue_known(job->max_nodes, UINT32_MAX));
 	a.cpus_per_task = glue_given16(job->cpus_per_task) ? job->cpus_per_task : 1;
 	a.node_tasks = glue_given16(job->ntasks_per_node) ? job->ntasks_per_node : 0;
 	a.tasks = count_tasks(&a, job->num_tasks, job->min_cpus);
 	a.overcommit = slurm.overcommit;
-	a.node_room = room_on_node(a.overcommit, job->ntasks_per_node, job->ntasks_per_board, job->ntasks_per_socket);
+	a.node_room = room_on_node(a.overcommit, job->num_tasks == 1, job->ntasks_per_node, job->ntasks_per_board,
+				   job->ntasks_per_socket);
 	a.tasks_per_core = glue_given16(job->ntasks_per_core) ? job->ntasks_per_core : 0;
 	a.threads_per_core = glue_given16(job->threads_per_core) ? job->threads_per_core : 0;
 	a.min_cpus = glue_known(job->pn_min_cpus == NO_VAL16 ? NO_VAL : job->pn_min_cpus, 1);
 	/* As _copy_job_desc_to_job_record() of job_mgr.c: Slurm then has cores for so many on each node. */
 	if (!a.overcommit && glue_known(job->num_tasks, 1) > 1)
 		a.min_cpus = MAX(a.min_cpus, divide_up((uint64_t) a.node_tasks * a.cpus_per_task, 1));
-	of_device = job->cpus_per_tres ? fewest_gpus(job->cpus_per_tres) : 0;
-	if (of_device && job->tres_per_job) {
-		a.devices = a.gpu_nodes;
-		a.device_cpus = of_device;
-	}
-	on_node = job->tres_per_node ? fewest_gpus(job->tres_per_node) : 1;
-	a.min_cpus = MAX(a.min_cpus, divide_up((uint64_t) of_device * on_node, 1));
 	a.whole_nodes = job->shared == JOB_SHARED_NONE;
 	a.memory_per_cpu = job->pn_min_memory != NO_VAL64 && job->pn_min_memory & MEM_PER_CPU;
 	a.memory = job->pn_min_memory != NO_VAL64 ? job->pn_min_memory & ~MEM_PER_CPU : 0;
@@ -414,7 +374,8 @@ uint32_t job_request_fewest(const struct job_request *a, unsigned cores, int nod
 		else
 			most = half;
 	}
-	return most;
+	job_request_need(a, most, node, &need);
+	return need.cores < cores ? 0 : most;
 }
 
 void job_request_hold(const struct job_request *a, uint32_t was, uint32_t capacity, struct job_holding *h)

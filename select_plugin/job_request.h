@@ -20,8 +20,6 @@ struct job_request {
 	uint16_t tasks_per_core, threads_per_core;	/* 0: no limit */
 	bool own_cores;			/* spread tasks share no core where possible, without a request for that */
 	uint32_t min_nodes, max_nodes;
-	bool gpus;			/* at submission: it asks for GPUs */
-	uint32_t gpu_nodes;		/* at submission: the most nodes that its steps can use with --gpus */
 	uint32_t min_cpus;		/* on each node */
 	uint32_t devices, device_cpus;	/* of --gpus: on all nodes, and the CPUs for each (--cpus-per-gpu), or 0 */
 	uint64_t memory;		/* MB on each node, or for each CPU */
@@ -58,8 +56,8 @@ const char *job_request_read(const job_record_t *job, const struct request *site
 			     uint32_t max_nodes, uint32_t req_nodes, struct job_request *out);
 
 /*
- * The same for a job at submission, as far as it can be known then: *why is that reason, or NULL. Returns 0, or -1 with
- * a sentence for the user when an option is invalid.
+ * The same for a job at submission, as far as it can be known then (glue_devices_submitted): *why is that reason, or
+ * NULL. Returns 0, or -1 with a sentence for the user when an option is invalid.
  */
 int job_request_read_submitted(const job_desc_msg_t *job, const struct request *site, struct job_request *out,
 			       const char **why, struct err *e);
@@ -76,7 +74,7 @@ void job_request_need(const struct job_request *a, uint32_t tasks, int node, str
 /* The most tasks that fit on so many free cores of a node. */
 uint32_t job_request_capacity(const struct job_request *a, unsigned free_cores, int node);
 
-/* The fewest tasks that need all of so many cores, if these hold any: 0 if they hold none. */
+/* The fewest tasks that need all of so many cores; 0: no number of tasks does. */
 uint32_t job_request_fewest(const struct job_request *a, unsigned cores, int node);
 
 /*

@@ -204,6 +204,31 @@ static inline void glue_add_network_alone(const job_record_t *job, bitstr_t *nod
 }
 
 /*
+ * The devices that a job asks for at submission, as slurmctld itself will read them, and sets the tasks, nodes and CPUs
+ * of a task that follow. Returns 0, or an error number: Slurm will refuse the job by it.
+ */
+static inline int glue_devices_submitted(job_desc_msg_t *d, slurm_list_t *out)
+{
+	d->min_nodes = glue_known(d->min_nodes, 1);
+	d->max_nodes = glue_known(d->max_nodes, NO_VAL);
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
+	return gres_job_state_validate(&(gres_job_state_validate_t){
+		.cpus_per_tres = d->cpus_per_tres, .mem_per_tres = d->mem_per_tres, .tres_freq = d->tres_freq,
+		.tres_per_job = d->tres_per_job, .tres_per_node = d->tres_per_node,
+		.tres_per_socket = d->tres_per_socket, .tres_per_task = d->tres_per_task,
+		.cpus_per_task = &d->cpus_per_task, .max_nodes = &d->max_nodes, .min_cpus = &d->min_cpus,
+		.min_nodes = &d->min_nodes, .ntasks_per_node = &d->ntasks_per_node,
+		.ntasks_per_socket = &d->ntasks_per_socket, .ntasks_per_tres = &d->ntasks_per_tres,
+		.num_tasks = &d->num_tasks, .sockets_per_node = &d->sockets_per_node, .gres_list = out });
+#else
+	return gres_job_state_validate(d->cpus_per_tres, d->tres_freq, d->tres_per_job, d->tres_per_node,
+				       d->tres_per_socket, d->tres_per_task, d->mem_per_tres, &d->num_tasks,
+				       &d->min_nodes, &d->max_nodes, &d->ntasks_per_node, &d->ntasks_per_socket,
+				       &d->sockets_per_node, &d->cpus_per_task, &d->ntasks_per_tres, out);
+#endif
+}
+
+/*
  * RestrictedCoresPerGPU (24.05) reserves some cores of a node for jobs with GPUs; cons_tres treats jobs with whole
  * nodes like these (cons_helpers.c). Whether the job may use them, and which cores of a node all other jobs may have;
  * NULL: all.

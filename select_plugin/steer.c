@@ -206,7 +206,7 @@ static bool offer_shares(struct attempt *a, struct candidate_set *s, const struc
 		if (a->later)
 			offer_without_cores(c->nodes, in, excluded);
 		c->job->bit_flags |= now_only;
-		*per_node = tasks ? tasks : given;
+		*per_node = tasks ? tasks : given && c->job->details->num_tasks == 1 ? 1 : given;
 		*min_cpus = MAX(min_given, tasks * s->req->cpus_per_task);
 		good = call_inner(c, in, a->preemptees, excluded) == SLURM_SUCCESS &&
 		       (a->later || !SELECT_IS_MODE_WILL_RUN(c->mode) || c->job->start_time <= time(NULL));

@@ -126,6 +126,7 @@ static struct hostset *keep_named(const job_desc_msg_t *job, uint32_t max_nodes,
 #define RANGES_MAX 8
 
 struct finding {
+	const struct device_need *devices;
 	struct job_holding holding;
 	unsigned known, largest;	/* cores of the largest domain */
 	int differs;			/* a node of which slurm.conf and snapshot disagree; -1: none */
@@ -156,10 +157,10 @@ static void range_add(struct finding *f, uint32_t least, uint32_t most, bool nam
 }
 
 /* Nothing is known when memory is short. */
-static struct finding finding_search(const struct job_request *req, struct snapshot_view *v, const bitstr_t *nodes,
-				     const struct hostset *named)
+static struct finding finding_search(const struct job_request *req, const struct device_need *devices,
+				     struct snapshot_view *v, const bitstr_t *nodes, const struct hostset *named)
 {
-	struct finding f = { .node = -1, .named = -1, .differs = -1 };
+	struct finding f = { .devices = devices, .node = -1, .named = -1, .differs = -1 };
 	struct answers answers = {0};
 
 	snapshot_view_shapes(v, &answers.size);
@@ -170,7 +171,7 @@ static struct finding finding_search(const struct job_request *req, struct snaps
 		const node_record_t *node = node_record_table_ptr[i];
 		const struct shape *shape = node ? node_shape_in(v, node) : NULL;
 		unsigned path = request_path_cores(&req->request.path), cores;
-		uint32_t tasks;
+		uint32_t tasks, least;
 		bool differs, needs_it;
 
 		if (!node)
@@ -185,12 +186,12 @@ static struct finding finding_search(const struct job_request *req, struct snaps
 		cores = shape				   ? cores_of(req, shape, &answers)
 			: !path || path <= node->tot_cores ? path ? path : node->tot_cores
 							   : 0;
-		tasks = job_request_capacity(req, cores, i);
-		tasks = tasks < req->node_room ? 0 : tasks;
+		tasks = device_tasks(devices, job_request_capacity(req, cores, i), i, false);
+		least = path ? job_request_fewest(req, cores, i) : 1;
+		tasks = tasks < MAX(req->node_room, least) || !least ? 0 : tasks;
 		job_request_hold(req, 0, tasks, &f.holding);
 		if (path && tasks)
-			range_add(&f, job_request_fewest(req, cores, i),
-				  req->node_tasks ? MIN(tasks, req->node_tasks) : tasks, needs_it);
+			range_add(&f, least, req->node_tasks ? MIN(tasks, req->node_tasks) : tasks, needs_it);
 		f.known += shape != NULL;
 		if (shape && !tasks && !req->overcommit && needs_it) {
 			f.named = i;
@@ -248,7 +249,8 @@ static bool may_hold(const struct job_request *req, const struct finding *f)
 	if (f->named >= 0 || !job_request_may_hold(req, &f->holding))
 		return false;
 	/* Of CPUs for each device it depends on the number of nodes what one needs. */
-	if (!req->request.path.steps || req->overcommit || req->device_cpus || f->ranges > RANGES_MAX)
+	if (!req->request.path.steps || req->overcommit || f->ranges > RANGES_MAX ||
+	    (req->device_cpus && req->min_nodes != req->max_nodes))
 		return true;
 	for (uint32_t nodes = req->min_nodes; nodes <= to; nodes++)
 		if (path_divides(f, req->tasks, nodes))
@@ -284,16 +286,21 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 {
 	enum level at = node_shape_level(f->shape, req->request.level);
 	const char *level = level_name(req->request.level), *domain = level_noun(at, 1);
+	const struct device_need *devices = f->devices;
+	unsigned long long count = device_count(devices, 1);
 	uint32_t nodes = MAX(req->min_nodes, MIN(req->max_nodes, f->holding.nodes)),
 		 each = MAX(f->named >= 0 ? 1 : (req->tasks + nodes - 1) / nodes, req->node_room);
 	char path[128], gpus[96] = "";
 	struct score_need need;
 
-	if (req->gpus)
-		snprintf(gpus, sizeof(gpus), "%s with GPUs", at == LEVEL_NODE ? "" : " of a node");
-	if (req->gpu_nodes < UINT32_MAX && req->gpu_nodes <= req->max_nodes)
+	if (devices->name && !strcasecmp(devices->name, "gpu"))
+		snprintf(gpus, sizeof(gpus), "%s with %.0llu%sGPUs", at == LEVEL_NODE ? "" : " of a node",
+			 count > 1 ? count : 0, count > 1 ? " " : "");
+	else if (devices->name)
+		snprintf(gpus, sizeof(gpus), "%s with gres/%s", at == LEVEL_NODE ? "" : " of a node", devices->name);
+	if (devices->total && !devices->per_task && devices->total <= req->max_nodes)
 		snprintf(gpus + strlen(gpus), sizeof(gpus) - strlen(gpus), " (--gpus=%u: at most %u node%s)",
-			 req->gpu_nodes, req->gpu_nodes, PLURAL(req->gpu_nodes));
+			 (uint32_t) devices->total, (uint32_t) devices->total, PLURAL(devices->total));
 	job_request_need(req, each, f->named >= 0 ? f->named : f->node, &need);
 	if (request_path_text(&req->request.path, path, sizeof(path)))
 		return refuse_path(req, f, path, each, need.cores, e);
@@ -368,10 +375,12 @@ static void default_memory(const job_desc_msg_t *job, struct job_request *req)
 	req->memory = memory & ~MEM_PER_CPU;
 }
 
-/* What the empty nodes of one shape and memory hold. */
+/* What the empty nodes of one shape, memory and number of devices hold. */
 struct memory_kind {
 	const struct shape *shape;
 	struct numa_memory memory;
+	const struct device_need *need;
+	uint64_t devices;
 	int first;			/* of them */
 	unsigned nodes, threads;
 	uint64_t *holds;		/* a set: the numbers of tasks */
@@ -382,32 +391,41 @@ struct memory_kind {
 #define MEMORY_TASKS 65535
 
 /* Returns the number of kinds, kind_of[] has that of each node; 0: a shape is not known, or there are too many. */
-static unsigned memory_kinds_read(const bitstr_t *nodes, struct snapshot_view *v, struct memory_kind *kinds,
-				  short *kind_of)
+static unsigned memory_kinds_read(const struct device_need *need, const bitstr_t *nodes, struct snapshot_view *v,
+				  struct memory_kind *kinds, short *kind_of)
 {
 	unsigned n = 0, k;
 
 	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1)) {
 		const node_record_t *node = node_record_table_ptr[i];
 		const struct shape *shape = node ? node_shape_in(v, node) : NULL;
-		uint64_t memory;
+		uint64_t memory, devices;
 
 		if (!shape)
 			return 0;
+		devices = device_available(need, i);
 		memory = node->real_memory > node->mem_spec_limit ? node->real_memory - node->mem_spec_limit : 0;
 		for (k = 0; k < n; k++)
 			if (kinds[k].shape == shape && kinds[k].memory.capacity == memory &&
-			    kinds[k].threads == node->tpc)
+			    kinds[k].threads == node->tpc && kinds[k].devices == devices)
 				break;
 		if (k == MEMORY_KINDS)
 			return 0;
 		if (k == n)
 			kinds[n++] = (struct memory_kind){ .shape = shape, .memory.capacity = memory, .first = i,
-							   .threads = node->tpc };
+							   .need = need, .devices = devices, .threads = node->tpc };
 		kinds[k].nodes++;
 		kind_of[i] = k;
 	}
 	return n;
+}
+
+/* MB that some tasks need of such a node. */
+static uint64_t memory_wanted(const struct job_request *req, const struct memory_kind *kind, uint32_t tasks)
+{
+	uint64_t of_devices = device_memory(kind->need, req, tasks, kind->first);
+
+	return of_devices ? of_devices : job_request_memory(req, tasks);
 }
 
 static bool memory_holds(const struct job_request *req, const struct memory_kind *kind, uint32_t tasks)
@@ -417,9 +435,9 @@ static bool memory_holds(const struct job_request *req, const struct memory_kind
 
 	/* Slurm uses no core of a node with room for fewer tasks than node_room. */
 	job_request_need(req, MAX(tasks, req->node_room), kind->first, &need);
-	memory.wanted = job_request_memory(req, tasks);
+	memory.wanted = memory_wanted(req, kind, tasks);
 	return memory.wanted <= memory.capacity && need.cores <= kind->shape->cores &&
-	       empty_node_has(kind->shape, need, memory);
+	       device_fits(kind->need, tasks, kind->first, false) && empty_node_has(kind->shape, need, memory);
 }
 
 /* Whether they hold even shares on the fewest nodes that the job may have, as they do most jobs. */
@@ -496,7 +514,9 @@ static int memory_refuse(const struct job_request *req, const bitstr_t *nodes, c
 			 unsigned n, struct err *e)
 {
 	bool one = req->max_nodes == 1 || req->tasks < 2, each = req->memory_per_cpu && !one;
-	uint64_t memory = each ? req->memory : job_request_memory(req, MAX(req->tasks, 1));
+	bool each_device = kinds->need->each && !one;
+	uint64_t memory = each ? req->memory : each_device ? kinds->need->each :
+			  memory_wanted(req, kinds, MAX(req->tasks, 1));
 	uint32_t count = bit_set_count((bitstr_t *) nodes);
 	enum level level = req->request.level, spread = req->request.fit != FIT_SPREAD ? LEVEL_NODE :
 				level == LEVEL_NODE ? LEVEL_L3 : level;
@@ -524,7 +544,7 @@ static int memory_refuse(const struct job_request *req, const bitstr_t *nodes, c
 		buf_printf(&text, ", those of each task in one %s,", level_noun(spread, 1));
 	if (memory)
 		buf_printf(&text, " whose NUMA nodes hold %llu MB%s", (unsigned long long) memory,
-			   each ? " for each CPU" : "");
+			   each ? " for each CPU" : each_device ? " for each GPU" : "");
 	if (!one)
 		buf_puts(&text, ": ");
 	if (!one)
@@ -540,12 +560,12 @@ static int memory_refuse(const struct job_request *req, const bitstr_t *nodes, c
 }
 
 /* Memory that must be near, on empty nodes, in whatever way the tasks are divided. */
-static int memory_check(const struct job_request *req, struct snapshot_view *v, const bitstr_t *nodes,
-			const struct hostset *named, struct err *e)
+static int memory_check(const struct job_request *req, const struct device_need *devices, struct snapshot_view *v,
+			const bitstr_t *nodes, const struct hostset *named, struct err *e)
 {
 	short *kind_of = calloc(node_record_count + 1, sizeof(*kind_of));
 	struct memory_kind kinds[MEMORY_KINDS];
-	unsigned n = kind_of ? memory_kinds_read(nodes, v, kinds, kind_of) : 0;
+	unsigned n = kind_of ? memory_kinds_read(devices, nodes, v, kinds, kind_of) : 0;
 	int rc = 0;
 
 	if (n && !memory_evenly(req, kinds, n, named) &&
@@ -570,10 +590,10 @@ int submitted_ignored(const job_desc_msg_t *job, const char *why, struct err *e)
 	return 1;
 }
 
-static int placement_check(const job_desc_msg_t *job, const struct request *site, struct snapshot_view *v,
-			   struct err *e)
+static int placement_check(const job_desc_msg_t *job, slurm_list_t asked, const struct request *site,
+			   struct snapshot_view *v, struct err *e)
 {
-	static const struct device_need gpu = { .name = "gpu", .per_node = 1 };
+	struct device_need devices;
 	struct finding f;
 	const char *why, *left, *uncounted;
 	struct job_request req;
@@ -586,6 +606,7 @@ static int placement_check(const job_desc_msg_t *job, const struct request *site
 		return -1;
 	near = req.request.memory == FIT_REQUIRE && !req.whole_nodes;
 	uncounted = near ? partitions_check(job, memory_there) : NULL;
+	req.counts_memory = near && !uncounted;
 	near = near && (req.asked_memory || !uncounted);
 	if (req.request.fit == FIT_OFF && !near)
 		return 0;
@@ -605,18 +626,19 @@ static int placement_check(const job_desc_msg_t *job, const struct request *site
 	if (near && no_memory)
 		default_memory(job, &req);
 	nodes = nodes_of(job);
-	for (int i = req.gpus ? glue_next(nodes, 0) : -1; i >= 0; i = glue_next(nodes, i + 1))
-		if (node_record_table_ptr[i] && !device_fits(&gpu, 1, i, false))
+	device_locality_read(asked, job->pn_min_memory != NO_VAL64, nodes, &req, &devices);
+	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1))
+		if (node_record_table_ptr[i] && !device_fits(&devices, 1, i, false))
 			bit_clear(nodes, i);
 	named = keep_named(job, req.max_nodes, nodes);
-	f = finding_search(&req, v, nodes, named);
+	f = finding_search(&req, &devices, v, nodes, named);
 	if ((req.request.fit == FIT_REQUIRE || req.asked_memory) &&
 	    (f.needs_it || (f.differs >= 0 && !f.known && !f.missing)))
 		rc = refuse_different(&req, &f, v, e);
 	else if (req.request.fit == FIT_REQUIRE && f.known && !may_hold(&req, &f))
 		rc = refusal_write(&req, &f, e);
 	else
-		rc = near ? memory_check(&req, v, nodes, named, e) : 0;
+		rc = near ? memory_check(&req, &devices, v, nodes, named, e) : 0;
 	hostset_free(named);
 	FREE_NULL_BITMAP(nodes);
 	if (rc || !near || !req.asked_memory || !no_memory || req.memory ||
@@ -629,8 +651,11 @@ static int placement_check(const job_desc_msg_t *job, const struct request *site
 
 int submitted_check(const job_desc_msg_t *job, const struct request *site, struct snapshot_view *v, struct err *e)
 {
-	int rc = placement_check(job, site, v, e);
+	job_desc_msg_t read = *job;
+	slurm_list_t asked = NULL;
+	int rc = glue_devices_submitted(&read, &asked) ? 0 : placement_check(&read, asked, site, v, e);
 
+	FREE_NULL_LIST(asked);
 	/* Comments are free text, so such a word is no reason to refuse the job. */
 	return rc ? rc : request_comment_unknown(job->comment, e) != 0;
 }

@@ -55,19 +55,15 @@ def whole(request, folders):
     ("-w cn3 -N1 -n1 --ntasks-per-node=4 --topo-mem=require --mem=100", "1 task of 1 core on one node"),
     ("-w cn3,cn4 -N2 -n5 --ntasks-per-node=3 -c2 --topo-mem=require --mem=100",
      "5 tasks of 1 core on 2 nodes, at most 3 on each"),
+    # Slurm has no cores for more than the only task.
+    ("-w cn3 -N1 -n1 -c10 --ntasks-per-node=2 --topo-request=/package=1/core=5", "1 task of 5 cores on one node"),
+    ("-w cn3 -N1 -n1 --ntasks-per-node=2 --topo-fit=spread --topo-mem=require --mem=9", "1 task of 1 core on one node"),
+    ("-w cn3 -N1 -n1 -c16 --ntasks-per-node=2 --topo-fit=require --topo-level=numa", "1 task of 8 cores on one node"),
 ], ids=str)
 def test_a_requirement_that_can_be_met_is_met(whole, options, wanted):
     done = whole.command(["salloc", "-Q", "-I20", *options.split(), "sh", "-c", "topiary why -v $SLURM_JOB_ID"],
                          user="nobody")
     assert ", running: " in done.stdout and f"wanted   {wanted}" in done.stdout, done
-
-
-@ONE_MAKER
-def test_cpus_of_gpus_are_counted_at_submission(whole):
-    refused = whole.command(["salloc", "-w", "cn4", "-N1", "-n3", "--gres=gpu:3", "--cpus-per-gpu=7",
-                             "--topo-fit=require", "--topo-level=package", "true"], user="nobody", check=False)
-    assert "node cn4 cannot meet the requirement: the job needs 11 cores in one package, but its largest has 8\n" in (
-        refused.stderr), refused
 
 
 def tasks(cluster, node, gpus, *options, **env):
@@ -144,7 +140,15 @@ def test_cores_are_divided_as_the_gpus_are(cluster, words, wanted):
 @pytest.mark.parametrize("words, reason", [
     ("-n40 --gpus=1", "the job needs 20 cores in one node with GPUs (--gpus=1: at most 1 node), but the largest "
      "has 16"),
-    ("-n40 -N1 --gres=gpu:1", "the job needs 20 cores in one node with GPUs, but the largest has 16")])
+    ("-n40 -N1 --gres=gpu:1", "the job needs 20 cores in one node with GPUs, but the largest has 16"),
+    ("-n40 -N1 --gres=gpu:4", "the job needs 20 cores in one node with 4 GPUs, but the largest has 16"),
+    ("-w cn4 -N1 -n1 --gpus=5 --mem-per-gpu=8000 --topo-mem=require", "no node that the job may get has 1 core whose"
+     " NUMA nodes hold 40000 MB"),
+    ("-w cn4 -N1 -n1 --gpus=5 --cpus-per-gpu=4 --topo-request=/core=4", "requests exactly 4 cores on each node, but"
+     " 1 task needs 10 there"),
+    ("-w cn4 -N1 -n3 --gres=gpu:3 --cpus-per-gpu=7 --topo-level=package", "node cn4 cannot meet the requirement: the"
+     " job needs 11 cores in one package, but its largest has 8\n"),
+    ("-n2 -c3 --gpus=2 --ntasks-per-core=1 --topo-request=/package=1/core=3", "the job's 2 tasks cannot be divided")])
 def test_requirement_that_no_node_with_gpus_can_meet_is_refused_with_its_reason(cluster, words, reason):
     done = cluster.batch("true", *words.split(), "--topo-fit=require", "-xcn8", check=False)
     assert done.returncode and reason in done.stderr, done.stderr
