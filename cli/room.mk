@@ -16,7 +16,7 @@ tool:
 		BUILD=$(BUILD)/tool/$(TOOL_ARCH) OPT="-Os -ffunction-sections -fdata-sections" CPPFLAGS=-I$(TOOL_LIBS)/include \
 		LDFLAGS="-static -s -L$(TOOL_LIBS)/lib -Wl,--gc-sections,--defsym=HMAC=0,--defsym=EVP_sha256=0" $(BUILD)/tool/$(TOOL_ARCH)/topiary-$(TOOL_ARCH)
 .PHONY: tool
-$(eval $(call unit,test_why,tests/unit/test_why.c cli/place/verdict.c cli/place/slurm_asked.c cli/table.c,$(SCORE),jansson libcrypto,))
+$(eval $(call unit,test_why,tests/unit/test_why.c cli/place/verdict.c cli/place/slurm_asked.c cli/table.c,replay $(SCORE),jansson libcrypto,-lm))
 $(BUILD)/obj/cli/place/cores.o: ROOM_CFLAGS = -DNDEBUG -isystem \
 	$(checked_slurm_src)
 $(BUILD)/obj/cli/doctor/enable.o: ROOM_CFLAGS = -DSLURM_PLUGINDIR='"$(SLURM_PLUGINDIR)"' \

@@ -31,22 +31,35 @@ static const char *const level_keys[AUDIT_LEVELS] = { "package", "numa", "l3", "
 /* --- command line --- */
 
 struct args {
-	const char *jobs, *nodes, *switches, *snapshot, *sacct, *html;
+	const char *jobs, *nodes, *snapshot, *sacct, *html;
 	bool collect, observed;
 	unsigned days;			/* of the past; 0: none */
-	char **topologies;		/* NODES=FILE, or a folder */
-	size_t ntopologies;
+	char **topologies, **switches;	/* NODES=FILE, or a folder; PARTITIONS=FILE, or a file */
+	size_t ntopologies, nswitches;
 };
 
-static void add_topology(void *args, const char *text, struct argp_state *state)
+static void add_word(char ***list, size_t *n, const char *text, struct argp_state *state)
 {
-	struct args *a = args;
-	char **slot = array_add(a->topologies, a->ntopologies);
+	char **slot = array_add(*list, *n);
 
 	if (!slot)
 		argp_failure(state, EXIT_FAILURE, 0, "out of memory");
 	else
 		*slot = (char *) text;
+}
+
+static void add_topology(void *args, const char *text, struct argp_state *state)
+{
+	struct args *a = args;
+
+	add_word(&a->topologies, &a->ntopologies, text, state);
+}
+
+static void add_switches(void *args, const char *text, struct argp_state *state)
+{
+	struct args *a = args;
+
+	add_word(&a->switches, &a->nswitches, text, state);
 }
 
 static void check_args(void *args, struct argp_state *state)
@@ -62,8 +75,9 @@ static void check_args(void *args, struct argp_state *state)
 static const struct cmd_option options[] = {
 	{ "jobs", 0, "FILE", CMD_TEXT(jobs), "Read this output of `scontrol -d show job` instead of running it" },
 	{ "nodes", 0, "FILE", CMD_TEXT(nodes), "Read this output of `scontrol show node` instead of running it" },
-	{ "switches", 0, "FILE", CMD_TEXT(switches),
-	  "Read this output of `scontrol show topology`, or topology.conf" },
+	{ "switches", 0, "[PARTITIONS=]FILE", CMD_SET(add_switches),
+	  "Read this output of `scontrol show topology`, or topology.conf; of partitions that have a topology of their "
+	  "own, that of `scontrol show topology NAME`. May be given several times" },
 	{ "topology", 0, "NODES=FILE", CMD_SET(add_topology),
 	  "The hwloc XML of these nodes and of those with equal sockets, cores and threads; or a folder with NODE.xml. "
 	  "May be given several times" },
@@ -125,11 +139,86 @@ static int input_read(const char *file, const char *const argv[], struct buf *ou
 	return file ? file_read_input(file, OUTPUT_MAX_BYTES, name, out, e) : program_run(argv, out, e);
 }
 
+/* A topology that partitions have as their own. */
+struct topology {
+	const char *name;
+	struct buf partitions;		/* "a,b" */
+};
+
+struct topologies {
+	struct topology *list;
+	size_t n;
+	const char *partition;
+	bool failed;
+};
+
+static void partition_word(void *user, const char *key, char *value, const char *rest, bool begins)
+{
+	struct topologies *t = user;
+	size_t i = 0;
+
+	(void) rest;
+	if (begins)
+		t->partition = value;
+	if (begins || strcmp(key, "Topology"))
+		return;
+	while (i < t->n && strcmp(t->list[i].name, value))
+		i++;
+	if (i == t->n && !array_add(t->list, t->n)) {
+		t->failed = true;
+		return;
+	}
+	t->list[i].name = value;
+	buf_printf(&t->list[i].partitions, "%s%s", t->list[i].partitions.len ? "," : "", t->partition);
+	t->failed |= t->list[i].partitions.failed;
+}
+
+/* The cluster's topology, and those that partitions have as their own (since 25.05). One that is not shown is flat. */
+static int switches_read(struct scontrol *s, const struct args *a, struct err *e)
+{
+	static const char *const show[] = { "scontrol", "-a", "-o", "show", "partition", NULL };
+	struct topologies own = {0};
+	struct buf b = {0}, shown = {0};
+	const char *name;
+	struct err unused;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < a->nswitches; i++) {
+		char *text = a->switches[i], *file = access(text, F_OK) ? strchr(text, '=') : NULL;
+
+		if (file)
+			*file++ = '\0';
+		rc = file_read_input(file ? file : text, OUTPUT_MAX_BYTES, &name, &b, e) ||
+			scontrol_read_switches(s, &b, name, file ? text : NULL, e) ? -1 : 0;
+	}
+	if (rc || a->nswitches || a->nodes)
+		return rc;
+	if (!program_run(show, &shown, &unused)) {
+		buf_add(&shown, "", 1);
+		if (!shown.failed)
+			scontrol_words(shown.data, "PartitionName", partition_word, &own);
+	}
+	for (size_t i = 0; rc == 0 && i <= own.n; i++) {
+		const struct topology *t = i ? &own.list[i - 1] : NULL;
+		const char *const topology[] = { "scontrol", "show", "topology", t ? t->name : NULL, NULL };
+
+		if (program_run(topology, &b, &unused))
+			buf_free(&b);
+		rc = scontrol_read_switches(s, &b, "scontrol show topology", t ? t->partitions.data : NULL, e);
+	}
+	if (rc == 0 && (own.failed || shown.failed))
+		rc = err_set(e, "out of memory");
+	for (size_t i = 0; i < own.n; i++)
+		buf_free(&own.list[i].partitions);
+	free(own.list);
+	buf_free(&shown);
+	return rc;
+}
+
 static int scontrol_read(struct input *u, const struct args *a, struct err *e)
 {
 	static const char *const nodes[] = { "scontrol", "-a", "show", "node", NULL };
 	static const char *const jobs[] = { "scontrol", "-a", "-d", "show", "job", NULL };
-	static const char *const switches[] = { "scontrol", "show", "topology", NULL };
 	static const char *const config[] = { "scontrol", "show", "config", NULL };
 	struct buf b = {0};
 	const char *name, *age;
@@ -139,12 +228,8 @@ static int scontrol_read(struct input *u, const struct args *a, struct err *e)
 	if (input_read(a->nodes, nodes, &b, &name, e) || scontrol_read_nodes(&u->audit.s, &b, name, e) ||
 	    input_read(a->jobs, jobs, &b, &name, e) || scontrol_read_jobs(&u->audit.s, &b, name, e))
 		return -1;
-	if (a->switches || !a->nodes) {
-		if (input_read(a->switches, switches, &b, &name, a->switches ? e : &unused))
-			return a->switches ? -1 : 0;
-		if (scontrol_read_switches(&u->audit.s, &b, name, e))
-			return -1;
-	}
+	if (switches_read(&u->audit.s, a, e))
+		return -1;
 	/* slurmctld still shows jobs that ended in the last MinJobAge seconds. */
 	if (!a->nodes && !program_run(config, &b, &unused)) {
 		buf_add(&b, "", 1);
@@ -752,5 +837,6 @@ int cmd_audit(struct cmd *c, int argc, char **argv, struct err *e)
 	inventory_free(in.inventory);
 	snapshot_free(in.snapshot);
 	free(a.topologies);
+	free(a.switches);
 	return rc;
 }

@@ -231,8 +231,8 @@ static int end_compare(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-/* The first domain of a node; at is NEVER if there is none. */
-static struct now_domain node_first(const struct now *n, struct now_node *node, const struct now_need *need)
+/* The first domain of a node with so many cores; at is NEVER if there is none. */
+static struct now_domain node_first(const struct now *n, struct now_node *node, enum level level, unsigned cores)
 {
 	struct now_domain best = { .at = NEVER };
 	unsigned number = 0;
@@ -241,7 +241,7 @@ static struct now_domain node_first(const struct now *n, struct now_node *node, 
 	if (node->nholders)
 		qsort(node->holders, node->nholders, sizeof(*node->holders), holder_compare);
 	/* A level that the node lacks counts as the next one out, as in the score. */
-	for (enum level l = need->level; !has; l--)
+	for (enum level l = level; !has; l--)
 		for (size_t k = 0; k < node->shape->ndomains; k++) {
 			const struct shape_domain *s = &node->shape->domains[k];
 			struct now_domain d = { node, l, 0, s->first, s->cores, 0 };
@@ -250,8 +250,8 @@ static struct now_domain node_first(const struct now *n, struct now_node *node, 
 				continue;
 			has = true;
 			d.number = number++;
-			domain_wait(n, node, need->cores, &d, NULL);
-			if (s->cores >= need->cores && d.at < best.at)
+			domain_wait(n, node, cores, &d, NULL);
+			if (s->cores >= cores && d.at < best.at)
 				best = d;
 		}
 	return best;
@@ -286,13 +286,61 @@ static size_t units_choose(const struct now *n, const struct now_need *need, str
 	return chosen;
 }
 
+/*
+ * On rings: each unit is nodes beside each other, and the units are on different rings. Of each ring the row that is
+ * free first, and of the rings those where that is first, to the front; how many nodes.
+ */
+static size_t rows_choose(const struct now *n, const struct now_need *need, struct now_domain *list, size_t count)
+{
+	const struct now_domain **of = calloc(n->n + 1, sizeof(const struct now_domain *));	/* by node */
+	struct now_domain *chosen = calloc(need->nodes + 1, sizeof(*chosen)), *best = calloc(need->parts->n + 1,
+											     sizeof(*best));
+	size_t units = 0, found = 0;
+
+	for (size_t i = 0; of && i < count; i++)
+		of[list[i].node - n->nodes] = &list[i];
+	/* Of each ring: `first` is where its row begins, `number` its own. */
+	for (size_t r = 0; of && chosen && best && r < need->parts->n; r++) {
+		const struct slurm_part *ring = &need->parts->list[r];
+
+		best[units] = (struct now_domain){ .number = r, .at = NEVER };
+		for (size_t start = 0; start < ring->nmembers && need->unit <= ring->nmembers; start++) {
+			time_t at = 0;
+
+			for (unsigned k = 0; k < need->unit && at != NEVER; k++) {
+				unsigned m = ring->members[(start + k) % ring->nmembers];
+				const struct now_domain *d = m == SLURM_PART_NONE ? NULL : of[m];
+
+				at = !d ? NEVER : d->at > at ? d->at : at;
+			}
+			if (at < best[units].at)
+				best[units].first = start, best[units].at = at;
+		}
+		units += best[units].at != NEVER;
+	}
+	if (units)
+		qsort(best, units, sizeof(*best), domain_compare);
+	for (size_t i = 0; units >= need->nodes / need->unit && i < need->nodes; i++) {
+		const struct now_domain *row = &best[i / need->unit];
+		const struct slurm_part *ring = &need->parts->list[row->number];
+
+		chosen[found++] = *of[ring->members[(row->first + i % need->unit) % ring->nmembers]];
+	}
+	if (found)
+		memcpy(list, chosen, found * sizeof(*list));
+	free(chosen);
+	free(best);
+	free(of);
+	return found;
+}
+
 int now_first(const struct now *n, const job_info_t *job, const struct now_need *need, struct now_wait *out)
 {
 	struct allowed a = { .now = n, .of = calloc(n->n + 1, 1) };
 	bool named = job->req_nodes && *job->req_nodes;
 	bool *marks = calloc(n->jobs->record_count + 1, sizeof(*marks));
 	const job_info_t **ends = calloc(n->jobs->record_count + 1, sizeof(const job_info_t *));
-	size_t count = 0, nnamed = 0;
+	size_t count = 0, nnamed = 0, most = need->nodes - need->fewer_nodes;
 	int rc = -1;
 
 	*out = (struct now_wait){ .list = calloc(n->n + 1, sizeof(*out->list)) };
@@ -317,18 +365,29 @@ int now_first(const struct now *n, const job_info_t *job, const struct now_need 
 		nnamed += a.of[i] >> 1 & 1;
 		if (a.of[i] != (named ? 3 : 1) || n->nodes[i].state || n->nodes[i].info->cpus < need->cpus)
 			continue;
-		out->list[count] = node_first(n, &n->nodes[i], need);
-		count += out->list[count].at != NEVER;
+		out->list[count] = node_first(n, &n->nodes[i], need->level, need->cores);
+		if (need->fewer_nodes && out->list[count].at == NEVER)
+			out->list[count].node = &n->nodes[i];
+		count += need->fewer_nodes || out->list[count].at != NEVER;
 	}
 	if (named && need->nodes > 1 && nnamed != need->nodes)
 		goto end;
 	if (count)
 		qsort(out->list, count, sizeof(*out->list), domain_compare);
-	out->n = units_choose(n, need, out->list, count);
+	/* Who has the most cores first, has them; of the others those that have the fewer first. */
+	for (size_t i = most; need->fewer_nodes && i < count; i++)
+		out->list[i] = node_first(n, &n->nodes[out->list[i].node - n->nodes], need->level, need->fewer);
+	if (need->fewer_nodes && count > most)
+		qsort(out->list + most, count - most, sizeof(*out->list), domain_compare);
+	if (need->fewer_nodes && (count < need->nodes || out->list[most - 1].at == NEVER ||
+				  out->list[need->nodes - 1].at == NEVER))
+		count = 0;
+	out->n = need->parts && need->parts->rings ? rows_choose(n, need, out->list, count) :
+		units_choose(n, need, out->list, count);
 	for (size_t i = 0; i < out->n; i++) {
 		struct now_domain *d = &out->list[i];
 
-		domain_wait(n, d->node, need->cores, d, marks);
+		domain_wait(n, d->node, i < most ? need->cores : need->fewer, d, marks);
 		out->at = d->at > out->at ? d->at : out->at;
 	}
 	for (uint32_t i = 0; i < n->jobs->record_count; i++)

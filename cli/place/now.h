@@ -53,9 +53,11 @@ void now_free(struct now *n);
 /* What a job needs to start. */
 struct now_need {
 	unsigned nodes, cores;	/* on each node so many cores in one domain of the level; 0: the whole node */
+	unsigned fewer_nodes, fewer;	/* of the nodes, so many need only that many cores */
 	unsigned cpus;		/* that the whole node has at least */
 	enum level level;
-	const struct slurm_parts *parts;	/* NULL: nodes anywhere; else whole units, each in one part */
+	const struct slurm_parts *parts;	/* NULL: nodes anywhere; else whole units, each in one part, on rings
+						 * neighbours and each on a ring of its own, as in topology/ring */
 	unsigned unit;
 };
 

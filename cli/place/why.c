@@ -375,6 +375,7 @@ static void reason_words(const job_info_t *j, struct buf *out)
 static bool waits_for(const job_info_t *j, const struct verdict *v, struct now_need *need)
 {
 	const struct request_path *path;
+	unsigned tasks, each;
 	int used = 0;
 
 	if (!v || v->outcome != VERDICT_WAITS) {
@@ -383,8 +384,16 @@ static bool waits_for(const job_info_t *j, const struct verdict *v, struct now_n
 		return j->shared == JOB_SHARED_NONE && j->num_nodes > 1 && j->num_nodes == j->max_nodes &&
 			(j->state_reason == WAIT_RESOURCES || j->state_reason == WAIT_PRIORITY) && !j->state_desc;
 	}
-	if (sscanf(v->reason, "it requires %9u nodes with %9u core%n", &need->nodes, &need->cores, &used) != 2 &&
-	    sscanf(v->reason, "it requires %9u node with %9u core%n", &need->nodes, &need->cores, &used) != 2)
+	/* Of tasks that are not divided evenly, the larger number of cores. */
+	if (sscanf(v->reason, "it requires %9u nodes with up to %9u core%n", &need->nodes, &need->cores, &used) == 2) {
+		tasks = j->num_tasks == NO_VAL ? 0 : j->num_tasks;
+		each = need->nodes ? tasks / need->nodes : 0;
+		if (!each || need->cores % (each + 1))
+			return false;
+		need->fewer_nodes = need->nodes - tasks % need->nodes;
+		need->fewer = need->cores / (each + 1) * each;
+	} else if (sscanf(v->reason, "it requires %9u nodes with %9u core%n", &need->nodes, &need->cores, &used) != 2 &&
+		   sscanf(v->reason, "it requires %9u node with %9u core%n", &need->nodes, &need->cores, &used) != 2)
 		return false;
 	need->level = v->request.level;
 	path = &v->request.path;
@@ -396,7 +405,10 @@ static bool waits_for(const job_info_t *j, const struct verdict *v, struct now_n
 	return true;
 }
 
-/* Which of its nodes must be together: on a leaf switch, in a block; in words. -1 if that is not known. */
+/*
+ * Which of its nodes must be together: on a leaf switch, in a block, on a ring; in words. 1 if where that is first is
+ * not known, -1 if the rest is not known either.
+ */
 static int network_need(struct now *n, const job_info_t *j, struct now_need *need, struct slurm_parts *parts,
 			struct buf *words)
 {
@@ -413,9 +425,23 @@ static int network_need(struct now *n, const job_info_t *j, struct now_need *nee
 		n->topology = topology_read(name);
 		n->topology_name = name;
 	}
-	if (!n->topology || strstr(n->topology, "RingName=") || strstr(n->topology, "TorusName="))
+	if (!n->topology)
 		return -1;
-	if (strstr(n->topology, "BlockName=")) {
+	if (strstr(n->topology, "TorusName=")) {
+		need->unit = asked.segment && asked.segment <= need->nodes ? asked.segment : need->nodes;
+		buf_printf(words, need->unit < need->nodes ? ", in boxes of %u of a torus" : ", in one box of a torus",
+			   need->unit);
+		return 1;
+	}
+	if (strstr(n->topology, "RingName=")) {
+		need->unit = asked.segment && asked.segment <= need->nodes ? asked.segment : need->nodes;
+		rc = need->nodes % need->unit ? -1 : slurm_parts_read(parts, &n->names, n->topology, need->unit);
+		if (rc == 0 && need->unit < need->nodes)
+			buf_printf(words, ", %u beside each other on each of %u rings", need->unit,
+				   need->nodes / need->unit);
+		else if (rc == 0)
+			buf_puts(words, ", beside each other on one ring");
+	} else if (strstr(n->topology, "BlockName=")) {
 		need->unit = asked.segment && asked.segment <= need->nodes ? asked.segment : need->nodes;
 		rc = need->nodes % need->unit ? -1 : slurm_parts_read(parts, &n->names, n->topology, need->unit);
 		if (rc == 0 && need->unit < need->nodes)
@@ -429,7 +455,7 @@ static int network_need(struct now *n, const job_info_t *j, struct now_need *nee
 			buf_puts(words, ", on one leaf switch");
 	}
 	need->parts = parts->n ? parts : NULL;
-	return rc < 0 || words->failed ? -1 : 0;
+	return rc < 0 || words->failed ? -1 : need->parts && need->fewer_nodes;
 }
 
 /* Where they are first, and until when whose they are. */
@@ -481,14 +507,19 @@ static void join_wait(struct now *n, const job_info_t *j, const struct verdict *
 	struct slurm_parts parts = {0};
 	struct now_need need = {0};
 	struct now_wait w = {0};
+	int known;
 
 	reason_words(j, &reason);
-	if (n && waits_for(j, v, &need) && network_need(n, j, &need, &parts, &where) == 0 &&
-	    now_first(n, j, &need, &w) == 0) {
+	known = n && waits_for(j, v, &need) ? network_need(n, j, &need, &parts, &where) : -1;
+	if (known >= 0 && (known || now_first(n, j, &need, &w) == 0)) {
 		const char *in = where.len ? where.data : "";
+		unsigned all = need.nodes * need.cores - need.fewer_nodes * (need.cores - need.fewer);
 
 		if (!need.cores)
 			row_add(rows, "waits for", "%u nodes without other jobs%s", need.nodes, in);
+		else if (need.fewer_nodes)
+			row_add(rows, "waits for", "%u free cores on %u nodes, those of each node in one %s%s", all,
+				need.nodes, level_noun(need.level, 1), in);
 		else if (need.nodes == 1)
 			row_add(rows, "waits for", "one %s with %u free cores", level_noun(need.level, 1), need.cores);
 		else if (need.level == LEVEL_NODE)
@@ -496,8 +527,9 @@ static void join_wait(struct now *n, const job_info_t *j, const struct verdict *
 		else
 			row_add(rows, "waits for", "%u nodes, each with one %s with %u free cores%s", need.nodes,
 				level_noun(need.level, 1), need.cores, in);
-		first_words(&need, &w, &first, &held);
-		row_add(rows, "first", "%s", first.failed ? "" : first.data);
+		if (!known)
+			first_words(&need, &w, &first, &held);
+		row_add(rows, "first", "%s", first.failed || !first.len ? "" : first.data);
 		row_add(rows, "held by", "%s", held.len && !held.failed ? held.data : "");
 	}
 	row_add(rows, "queue", "%s", reason.failed ? "" : reason.data);

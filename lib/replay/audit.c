@@ -375,42 +375,89 @@ static int judge_node(struct audit *u, struct audit_alloc *a, size_t n, struct e
 	return 0;
 }
 
-/* Leaf switches: as few as have so many nodes, the largest first. */
+/* Whether a comma-separated list, NULL for one that is not known, has the word. */
+static bool list_has(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *at = list; at; at = strchr(at, ','), at += at != NULL)
+		if (!strncmp(at, word, n) && (!at[n] || at[n] == ','))
+			return true;
+	return !list;
+}
+
+/* The leaf switches that a job of a partition could have: how many of the partition's nodes each has, descending. */
+struct leaves {
+	const struct slurm_parts *network;
+	unsigned *sizes;
+};
+
+static int leaves_find(const struct audit *u, const char *partition, struct leaves *out)
+{
+	const struct slurm_parts *n = out->network = scontrol_network(&u->s, partition);
+
+	if (!n || !n->n)
+		return 0;
+	if (!(out->sizes = calloc(n->n, sizeof(*out->sizes))))
+		return -1;
+	for (size_t i = 0; i < u->s.nnodes; i++)
+		if (n->of[i] != SLURM_PART_NONE && (!*partition || list_has(u->s.nodes[i].partitions, partition)))
+			out->sizes[n->of[i]]++;
+	qsort(out->sizes, n->n, sizeof(*out->sizes), descending);
+	return 0;
+}
+
+/* By the topology of the job's partition. */
 static int judge_switches(struct audit *u, struct err *e)
 {
-	size_t n = u->s.nleaves;
-	unsigned *sizes = calloc(n + 1, sizeof(*sizes)), *of = calloc(u->s.njobs + 1, sizeof(*of));
-	struct string_map pairs = {0};
-	int rc = sizes && of ? 0 : err_set(e, "out of memory");
+	struct { unsigned job, leaf; } key;
+	struct string_map pairs = {0}, partitions = {0};
+	unsigned *of = calloc(u->s.njobs + 1, sizeof(*of));	/* by job: its nodes on a known leaf switch */
+	struct leaves *list = NULL, **has = calloc(u->s.njobs + 1, sizeof(struct leaves *));
+	size_t n = 0;
+	int rc = of && has ? 0 : -1;
 
-	for (size_t i = 0; !rc && i < n; i++)
-		sizes[i] = u->s.leaves[i].nodes;
-	if (!rc)
-		qsort(sizes, n, sizeof(*sizes), descending);
-	for (size_t i = 0; !rc && n && i < u->nallocs; i++) {
+	for (size_t i = 0; !rc && i < u->s.njobs; i++)
+		if (u->judged[i].done && string_map_add(&partitions, u->s.jobs[i].partition) == STRING_MAP_NONE)
+			rc = -1;
+	if (!rc && !(list = calloc(partitions.count + 1, sizeof(*list))))
+		rc = -1;
+	for (size_t i = 0; !rc && i < u->s.njobs; i++) {
+		size_t at = u->judged[i].done ? string_map_find(&partitions, u->s.jobs[i].partition) : STRING_MAP_NONE;
+
+		if (at == n)
+			rc = leaves_find(u, u->s.jobs[i].partition, &list[n++]);
+		has[i] = at != STRING_MAP_NONE && list[at].sizes ? &list[at] : NULL;
+	}
+	for (size_t i = 0; !rc && i < u->nallocs; i++) {
 		const struct audit_alloc *a = &u->allocs[i];
-		struct { unsigned job; const char *leaf; } key;
 		size_t before = pairs.count;
 
-		memset(&key, 0, sizeof(key));
 		key.job = a->job;
-		key.leaf = u->node[a->node]->leaf;
-		of[a->job] += key.leaf != NULL;
-		if (key.leaf && string_map_add_bytes(&pairs, &key, sizeof(key)) == STRING_MAP_NONE)
-			rc = err_set(e, "out of memory");
+		key.leaf = has[a->job] ? has[a->job]->network->of[u->node[a->node] - u->s.nodes] : SLURM_PART_NONE;
+		if (key.leaf == SLURM_PART_NONE)
+			continue;
+		of[a->job]++;
+		if (string_map_add_bytes(&pairs, &key, sizeof(key)) == STRING_MAP_NONE)
+			rc = -1;
 		u->judged[a->job].had[AUDIT_SWITCH] += pairs.count > before;
 	}
 	for (size_t i = 0; !rc && i < u->s.njobs; i++) {
 		struct audit_judged *v = &u->judged[i];
-		unsigned sum = 0;
+		unsigned sum = 0, need = 0;
 
-		for (size_t k = 0; k < n && sum < v->nodes && of[i] == v->nodes; k++, v->need[AUDIT_SWITCH]++)
-			sum += sizes[k];
+		while (has[i] && of[i] == v->nodes && need < has[i]->network->n && sum < v->nodes)
+			sum += has[i]->sizes[need++];
+		v->need[AUDIT_SWITCH] = sum >= v->nodes ? need : 0;
 	}
 	string_map_free(&pairs);
-	free(sizes);
+	string_map_free(&partitions);
+	for (size_t i = 0; i < n; i++)
+		free(list[i].sizes);
+	free(list);
+	free(has);
 	free(of);
-	return rc;
+	return rc ? err_set(e, "out of memory") : 0;
 }
 
 static int judge(struct audit *u, struct err *e)

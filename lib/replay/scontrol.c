@@ -142,6 +142,8 @@ static void node_word(void *user, const char *key, char *value, const char *rest
 		n->core_spec = number(value);
 	else if (!strcmp(key, "CPUSpecList"))
 		n->reserved = value;
+	else if (!strcmp(key, "Partitions"))
+		n->partitions = value;
 	else if (!strcmp(key, "State"))
 		n->away = is_away(value);
 	else if (!strcmp(key, "Reason"))
@@ -149,8 +151,9 @@ static void node_word(void *user, const char *key, char *value, const char *rest
 }
 
 static const char *const job_keys[] = { "JobName", "JobState", "StartTime", "EndTime", "NumCPUs", "NumTasks",
-	"CPUs/Task", "ReqB:S:C:T", "NtasksPerN:B:S:C", "JOB_GRES", "UserId", "MinCPUsNode" };
-enum { NAME, STATE, START, END, CPUS, TASKS, TASK_CPUS, REQUESTED, PER_SOCKET, SHARES, USER, LAST };
+	"CPUs/Task", "ReqB:S:C:T", "NtasksPerN:B:S:C", "JOB_GRES", "UserId", "Partition",
+	"MinCPUsNode" };
+enum { NAME, STATE, START, END, CPUS, TASKS, TASK_CPUS, REQUESTED, PER_SOCKET, SHARES, USER, PARTITION, LAST };
 
 static void job_word(void *user, const char *key, char *value, const char *rest, bool begins)
 {
@@ -165,7 +168,8 @@ static void job_word(void *user, const char *key, char *value, const char *rest,
 		if (!(j = array_add(s->jobs, s->njobs)))
 			s->failed = true;
 		else
-			*j = (struct scontrol_job){ .id = value, .name = "", .state = JOB_OTHER };
+			*j = (struct scontrol_job){ .id = value, .name = "", .partition = "",
+						   .state = JOB_OTHER };
 		return;
 	}
 	if (s->failed || j->seen & 1ul << LAST)
@@ -201,55 +205,7 @@ static void job_word(void *user, const char *key, char *value, const char *rest,
 	case TASK_CPUS: j->task_cpus = number(value); break;
 	case REQUESTED: j->spread |= is_asked(value, 1); break;
 	case PER_SOCKET: j->spread |= is_asked(value, 2); break;
-	}
-}
-
-struct leaf {
-	struct scontrol *s;
-	const char *name;
-	char *hosts;
-	bool inner;
-};
-
-static int leaf_node(const char *name, void *user)
-{
-	struct leaf *l = user;
-	size_t n = string_map_find(&l->s->names, name);
-
-	if (n != STRING_MAP_NONE && !l->s->nodes[n].leaf) {
-		l->s->nodes[n].leaf = l->name;
-		l->s->leaves[l->s->nleaves - 1].nodes++;
-	}
-	return 0;
-}
-
-static void leaf_end(struct leaf *l)
-{
-	struct scontrol_switch *sw;
-	struct err e;
-
-	if (!l->name || !l->hosts || l->inner)
-		return;
-	if (!(sw = array_add(l->s->leaves, l->s->nleaves)))
-		l->s->failed = true;
-	else
-		*sw = (struct scontrol_switch){ .name = l->name };
-	if (sw)
-		hostlist_expand(l->hosts, leaf_node, l, &e);
-}
-
-static void switch_word(void *user, const char *key, char *value, const char *rest, bool begins)
-{
-	struct leaf *l = user;
-
-	(void) rest;
-	if (begins) {
-		leaf_end(l);
-		*l = (struct leaf){ .s = l->s, .name = value };
-	} else if (!strcmp(key, "Nodes")) {
-		l->hosts = value;
-	} else if (!strcmp(key, "Switches") && *value && strcmp(value, "(null)")) {
-		l->inner = true;
+	case PARTITION: j->partition = value; break;
 	}
 }
 
@@ -277,6 +233,27 @@ static const char *json_words(const json_t *o, const char *key)
 	return json_string_value(json_object_get(o, key)) ?: "";
 }
 
+/* An array of strings as "a,b"; NULL: it is none. */
+static const char *list_joined(struct scontrol *s, const json_t *list)
+{
+	struct buf b = {0};
+	const json_t *o;
+	char **kept;
+	size_t i;
+
+	if (!json_is_array(list))
+		return NULL;
+	json_array_foreach(list, i, o)
+		buf_printf(&b, "%s%s", i ? "," : "", json_string_value(o) ?: "");
+	buf_add(&b, "", 1);
+	if (b.failed || !(kept = array_add(s->lists, s->nlists))) {
+		buf_free(&b);
+		s->failed = true;
+		return NULL;
+	}
+	return *kept = b.data;
+}
+
 static void json_nodes(struct scontrol *s, const json_t *list)
 {
 	const json_t *o;
@@ -294,6 +271,7 @@ static void json_nodes(struct scontrol *s, const json_t *list)
 		n->core_spec = json_count(o, "specialized_cores");
 		n->reserved = json_words(o, "specialized_cpus");
 		n->affinity = strstr(json_words(o, "reason"), AFFINITY);
+		n->partitions = list_joined(s, json_object_get(o, "partitions"));
 	}
 }
 
@@ -379,7 +357,8 @@ static void json_jobs(struct scontrol *s, const json_t *list)
 			return;
 		}
 		*j = (struct scontrol_job){
-			.id = copy, .name = json_words(o, "name"), .cpus = json_count(o, "cpus"),
+			.id = copy, .name = json_words(o, "name"), .partition = json_words(o, "partition"),
+			.cpus = json_count(o, "cpus"),
 			.start = json_amount(o, "start_time"), .end = json_amount(o, "end_time"),
 			.tasks = json_count(o, "tasks"), .task_cpus = json_count(o, "cpus_per_task"),
 			.spread = json_count(o, "tasks_per_socket") || json_count(o, "sockets_per_node"),
@@ -467,15 +446,40 @@ int scontrol_read_jobs(struct scontrol *s, struct buf *text, const char *name, s
 		err_set(e, "%s: no jobs: is it the output of scontrol -d show job?", name);
 }
 
-int scontrol_read_switches(struct scontrol *s, struct buf *text, const char *name, struct err *e)
+int scontrol_read_switches(struct scontrol *s, struct buf *text, const char *name, const char *partitions,
+			   struct err *e)
 {
-	struct leaf l = { .s = s };
+	struct slurm_parts *network = array_add(s->networks, s->nnetworks);
+	char *list = strdup(partitions ? partitions : ""), *rest = list, *partition;
+	struct buf own = {0};
+	int rc = -1;
 
-	if (text_take(&s->text[2], text, name, e) < 0)
-		return -1;
-	scontrol_words(s->text[2].data, "SwitchName", switch_word, &l);
-	leaf_end(&l);
-	return s->failed ? err_set(e, "%s: out of memory", name) : 0;
+	s->failed |= !network || !list;
+	while (!s->failed && (partition = strsep(&rest, ","))) {
+		size_t at = string_map_add(&s->placed, partition);
+
+		if (at == STRING_MAP_NONE || (at == s->nplaced && !array_add(s->network_of, s->nplaced)))
+			s->failed = true;
+		else
+			s->network_of[at] = s->nnetworks - 1;
+	}
+	free(list);
+	if (s->failed)
+		err_set(e, "%s: out of memory", name);
+	else if (text_take(&own, text, name, e) >= 0)
+		rc = slurm_parts_read(network, &s->names, own.data, 0) < 0 ?
+			err_set(e, "%s: Nodes of a switch are not a host list", name) : 0;
+	buf_free(&own);
+	return rc;
+}
+
+const struct slurm_parts *scontrol_network(const struct scontrol *s, const char *partition)
+{
+	size_t at = string_map_find(&s->placed, partition);
+
+	if (at == STRING_MAP_NONE)
+		at = string_map_find(&s->placed, "");
+	return at == STRING_MAP_NONE ? NULL : &s->networks[s->network_of[at]];
 }
 
 void scontrol_free(struct scontrol *s)
@@ -484,13 +488,17 @@ void scontrol_free(struct scontrol *s)
 		free(s->jobs[i].shares);
 	for (size_t i = 0; i < s->nlists; i++)
 		free(s->lists[i]);
-	for (int i = 0; i < 3; i++)
+	for (size_t i = 0; i < s->nnetworks; i++)
+		slurm_parts_free(&s->networks[i]);
+	for (int i = 0; i < 2; i++) {
 		buf_free(&s->text[i]);
-	for (int i = 0; i < 2; i++)
 		json_decref(s->json[i]);
+	}
 	string_map_free(&s->names);
+	string_map_free(&s->placed);
+	free(s->network_of);
+	free(s->networks);
 	free(s->lists);
 	free(s->nodes);
 	free(s->jobs);
-	free(s->leaves);
 }

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/string_map.h"
+#include "replay/slurm_parts.h"
 
 /*
  * What scontrol(1) prints of nodes, running jobs and switches, for `topiary audit`: text, in lines or with --oneliner,
@@ -32,7 +33,7 @@ struct scontrol_node {
 	unsigned core_spec;		/* CoreSpecCount */
 	bool away;			/* no job begins there: down, drained, reserved; read of text */
 	bool affinity;			/* its reason is that cores of a GPU do not match sockets */
-	const char *leaf;		/* its switch, or NULL */
+	const char *partitions;		/* "batch,debug"; NULL: not known */
 };
 
 /* What a job has on each of some nodes. */
@@ -45,6 +46,7 @@ struct scontrol_share {
 
 struct scontrol_job {
 	const char *id, *name, *fault;	/* fault: why it is not read, or NULL */
+	const char *partition;		/* "": not known */
 	enum { JOB_HOLDS, JOB_ENDED, JOB_OTHER } state;	/* has its cores; had them; never had */
 	long long start, end;		/* seconds since the epoch, 0: unknown */
 	unsigned cpus, tasks, task_cpus;	/* 0: unknown */
@@ -54,22 +56,20 @@ struct scontrol_job {
 	unsigned long seen;
 };
 
-struct scontrol_switch {
-	const char *name;
-	unsigned nodes;
-};
-
 struct scontrol {
 	struct scontrol_node *nodes;
 	size_t nnodes;
 	struct string_map names;	/* of the nodes: their indexes */
 	struct scontrol_job *jobs;
 	size_t njobs;
-	struct scontrol_switch *leaves;
-	size_t nleaves;
+	struct slurm_parts *networks;	/* leaf switches of the cluster, or of partitions with their own topology */
+	size_t nnetworks;
+	struct string_map placed;	/* partitions whose topology was read, "" for the others */
+	unsigned *network_of;		/* by these: an index */
+	size_t nplaced;
 	size_t refused;			/* records of nodes without a valid name, or with that of another */
 	/* Own: */
-	struct buf text[3];
+	struct buf text[2];
 	json_t *json[2];
 	char **lists;
 	size_t nlists;
@@ -82,8 +82,11 @@ struct scontrol {
  */
 int scontrol_read_nodes(struct scontrol *s, struct buf *text, const char *name, struct err *e);
 int scontrol_read_jobs(struct scontrol *s, struct buf *text, const char *name, struct err *e);
-/* `scontrol show topology`, or topology.conf. */
-int scontrol_read_switches(struct scontrol *s, struct buf *text, const char *name, struct err *e);
+/* `scontrol show topology`, or topology.conf; of these partitions, "a,b", or NULL: of the others. */
+int scontrol_read_switches(struct scontrol *s, struct buf *text, const char *name, const char *partitions,
+			   struct err *e);
+/* Of the jobs of a partition; NULL: not read. */
+const struct slurm_parts *scontrol_network(const struct scontrol *s, const char *partition);
 void scontrol_free(struct scontrol *s);
 
 #endif

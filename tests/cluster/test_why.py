@@ -258,6 +258,24 @@ def test_what_a_waiting_job_waits_for(cluster, submit):
     assert rows["first"] in table and f"held by {rows['held by']}" in table
 
 
+def test_waiting_for_tasks_that_are_not_divided_evenly(cluster, submit):
+    """8 and 7 tasks: cn1 has 7 free cores in an L3 cache, so the job waits for cn2 alone."""
+    for cores in (1, 5, 5, 5, 5, 5, 5, 5):
+        placed(cluster, submit, f"-n{cores}", "--time=50", "--topo-fit=require", "--topo-level=l3")
+    holder = submit("-w", "cn2", "-N1", "--exclusive", "--time=20")
+    wait_running(cluster, holder)
+    number = submit("-w", "cn[1-2]", "-N2", "-n15", "--topo-fit=require", "--topo-level=l3")
+    assert wait_until(lambda: "waits for" in why(cluster, number, check=False).stdout, 30)
+    rows = told(cluster, number)
+    assert rows["waits for"] == "15 free cores on 2 nodes, those of each node in one L3 cache", rows
+    clock = datetime.datetime.fromisoformat(cluster.job_record(holder)["EndTime"])
+    assert re.fullmatch(rf"cn\[1-2\] have them at (\S+T)?{clock:%H:%M:%S} at the latest", rows["first"]), rows
+    assert re.findall(r"job (\d+) of", rows["held by"]) == [holder], rows
+    cluster.command(["scancel", holder])
+    wait_running(cluster, number)
+    assert sorted(map(len, cores_of(cluster, number).values())) == [7, 8]
+
+
 def test_what_is_whole(cluster, submit):
     numbers = [placed(cluster, submit, "-n5"), placed(cluster, submit, "-n16", "--topo-level=package")]
     taken = {core for number in numbers for core in cores_of(cluster, number)["cn1"]}

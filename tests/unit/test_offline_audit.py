@@ -185,12 +185,14 @@ def node_text(name="n1", sockets=2, cores=8, threads=1, allocated=0, more=""):
 
 def one_job(number, cpus, node="n1", name="a", more="", **told):
     """A record of a job on one node."""
-    told = {"start": 1770000000, "tasks": 1, "each": 1, "count": None, "gres": "", "mem": 10} | told
+    told = {"start": 1770000000, "tasks": 1, "each": 1, "count": None, "gres": "", "mem": 10,
+            "partition": "batch"} | told
     at = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(told["start"]))
     count = told["count"] or sum(int(b or a) - int(a) + 1 for a, _, b in (w.partition("-") for w in cpus.split(",")))
     return (f"JobId={number} JobName={name}\n   UserId=u(1) GroupId=u(1)\n   JobState=RUNNING Reason=None\n"
-            f"   StartTime={at} EndTime=Unknown\n   NumCPUs={count} NumTasks={told['tasks']} CPUs/Task={told['each']} "
-            f"ReqB:S:C:T=0:0:*:*\n   Socks/Node=* NtasksPerN:B:S:C=0:0:{told.get('per_socket', '*')}:*\n"
+            f"   StartTime={at} EndTime=Unknown\n   Partition={told['partition']} AllocNode:Sid=x:1\n"
+            f"   NumCPUs={count} NumTasks={told['tasks']} CPUs/Task={told['each']} ReqB:S:C:T=0:0:*:*\n"
+            f"   Socks/Node=* NtasksPerN:B:S:C=0:0:{told.get('per_socket', '*')}:*\n"
             f"   JOB_GRES=(null)\n     Nodes={node} CPU_IDs={cpus} Mem={told['mem']} GRES={told['gres']}\n"
             f"   MinCPUsNode=1\n   Command=/x\n{more}\n")
 
@@ -236,15 +238,43 @@ def test_memory_is_promised_twice(audit):
     assert audit(node_text(), jobs)["numa_promised_twice"] == 1
 
 
-def test_switches(audit, tmp_path):
-    (tmp_path / "topology").write_text("SwitchName=s1 Nodes=n[1-2]\nSwitchName=s2 Nodes=n[3-4]\n"
-                                       "SwitchName=top Switches=s[1-2]\n")
-    nodes = "".join(node_text(f"n{i}") for i in range(1, 5))
-    told = audit(nodes, one_job(1, "0-3", node="n[1,3]", count=8) + one_job(2, "4-7", node="n[1-2]", count=8) +
-                 one_job(3, "8-11", node="n[1-3]", count=12), "--switches", tmp_path / "topology")
-    of = {job["job"]: job["switch"] for job in told["jobs"]}
-    assert [(of[i]["on"], of[i]["needs"]) for i in "123"] == [(2, 1), (1, 1), (2, 2)]
-    assert told["levels"]["switch"]["split"] == 1
+def drawn_networks(rng, names):
+    """{partition: its nodes}, {partition: leaf switches}: batch has the cluster's, own another, flat none."""
+    of = {"batch": set(names), "own": set(rng.sample(names, 9)), "flat": set(names)}
+    leaves = {"flat": []}
+    for partition in ("batch", "own"):
+        shuffled, cuts = rng.sample(names, len(names)), sorted(rng.sample(range(1, len(names)), 3))
+        leaves[partition] = [set(shuffled[a:b]) for a, b in zip([0, *cuts], [*cuts, None])]
+    return of, leaves
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_switches_by_partition(audit, tmp_path, seed):
+    """A job is judged by the topology of its partition, and by what the partition has of each leaf switch."""
+    rng, names = random.Random(seed), [f"n{i}" for i in range(1, 13)]
+    of, leaves = drawn_networks(rng, names)
+    for partition, some in leaves.items():
+        (tmp_path / partition).write_text("".join(
+            f"SwitchName=s{i} Level=0 Nodes={','.join(sorted(leaf))}\n" for i, leaf in enumerate(some)) +
+            "SwitchName=top Level=1 Nodes=n[1-12] Switches=s[0-3]\n" * bool(some))
+    jobs, true = "", {}
+    for number in range(1, 13):
+        partition = rng.choice(list(of))
+        has = set(rng.sample(sorted(of[partition]), rng.randint(2, 6)))
+        jobs += one_job(number, "0-3", node=",".join(sorted(has)), count=4 * len(has), partition=partition)
+        if leaves[partition]:
+            true[str(number)] = (sum(bool(leaf & has) for leaf in leaves[partition]),
+                                 least(leaves[partition], of[partition], len(has)))
+    within = {name: [p for p, some in of.items() if name in some] for name in names}
+    nodes = "".join(node_text(name, more=f"   Partitions={','.join(within[name])} \n") for name in names)
+    if seed % 2:
+        nodes = json.dumps({"nodes": [{"name": name, "sockets": 2, "cores": 8, "threads": 1,
+                                       "partitions": within[name]} for name in names]})
+    told = audit(nodes, jobs, "--switches", tmp_path / "batch", "--switches", f"own={tmp_path}/own", "--switches",
+                 f"flat,none={tmp_path}/flat", xml="n1")
+    said = {job["job"]: job["switch"] for job in told["jobs"] if "switch" in job}
+    assert {number: (of["on"], of["needs"]) for number, of in said.items()} == true
+    assert told["levels"]["switch"]["split"] == sum(on > needs for on, needs in true.values())
 
 
 @pytest.mark.parametrize("words, finding", [

@@ -292,6 +292,7 @@ TEST(warns_of_what_slurm_did_not_keep)
 		{ blocks, { "cn[01-04]", 0, 0 }, NULL },
 		{ "\n", { "cn1", 1, 2 }, "--switches=1 had no effect: the topology of its partition has no switches\n"
 		  "--segment=2 had no effect: the topology of its partition has no blocks\n" },
+		{ "RingName=r1 Nodes=cn[1-4] RingSize=4\n", { "cn[1-2]", 0, 2 }, NULL },
 		{ "SwitchName=s1 Nodes=cn[1-\nBlockName=b Nodes=\n", { "cn1", 1, 2 }, NULL },
 		{ tree, { "cn[1-", 1, 2 }, NULL },
 	};

@@ -10,6 +10,7 @@ import pytest
 from rig.ask import fields, jobs, threads, wait_running
 from rig.cluster import SLURM_RELEASE
 from rig.processes import wait_until
+from whole.judge import least
 
 from .pair import cores, cuts, settled, submit
 
@@ -211,7 +212,7 @@ def warnings(cluster, record, topology):
     blocks = parts(cluster, topology, kept or len(nodes))
     broken = blocks and sum(len(nodes & block) // (kept or len(nodes)) for block in blocks.values()) < (
         len(nodes) // (kept or len(nodes)))
-    if segment and topology != ["torus"] and not parts(cluster, topology, 1):
+    if segment and topology not in (["torus"], ["rings"]) and not parts(cluster, topology, 1):
         said += [f"--segment={segment} had no effect: the topology of its partition has no blocks"]
     elif broken and kept:
         said += [f"--segment={segment} was not kept: its {len(nodes)} nodes are in blocks of {on(nodes, blocks)}"]
@@ -242,28 +243,32 @@ def own_network(network):
 LIMITS = [50, 20, 35, 30, 60, 25, 45, 40]     # minutes, of a job on each node
 
 
+def told_of(cluster, number):
+    """What `why` says beside the verdict."""
+    done = cluster.topiary("why", "--json", number, check=False)
+    return json.loads(done.stdout)["jobs"][0]["more"] if done.stdout else {}
+
+
 def assert_waits(cluster, words, each, parts_of, unit):
     """
     Each node has a job; of one that waits for several, `why` has the nodes and the time that Slurm's records have, and
-    it starts when the jobs that `why` names have ended.
+    it starts when the jobs that `why` names have ended. parts_of: of which nodes whole units must be, or for the ends
+    by node: when each unit could begin.
     """
     nodes = sorted(threads(cluster))
     holders = {node: begin(cluster, f"-N1 -w {node} {each} -t{limit}") for node, limit in zip(nodes, LIMITS)}
     ends = {node: datetime.fromisoformat(cluster.job_record(number)["EndTime"]) for node, number in holders.items()}
     number, want = submit(cluster, *words.split()), int(words[2])
-    sets = list(parts_of.values()) or [set(nodes)]
+    sets = list(parts_of.values()) or [set(nodes)] if isinstance(parts_of, dict) else None
     at = next(t for t in sorted(ends.values())
-              if sum(len([n for n in part if ends[n] <= t]) // unit for part in sets) >= want // unit)
-
-    def told():
-        done = cluster.topiary("why", "--json", number, check=False)
-        return json.loads(done.stdout)["jobs"][0]["more"] if done.stdout else {}
-    assert wait_until(lambda: "waits for" in told(), 30), cluster.topiary("why", number, check=False)
-    more = told()
+              if sum(len([n for n in part if ends[n] <= t]) // unit for part in sets) >= want // unit) if sets else \
+        parts_of(ends)[want // unit - 1]
+    assert wait_until(lambda: "waits for" in told_of(cluster, number), 30), cluster.topiary("why", number, check=False)
+    more = told_of(cluster, number)
     where, clock = re.fullmatch(r"(\S+) (?:are free|have them) at (?:\S+T)?(\S+) at the latest", more["first"]).groups()
     where = hosts(cluster, where)
     assert clock == f"{at:%H:%M:%S}" and len(where) == want and max(map(ends.get, where)) == at, (more, ends)
-    assert sum(len(where & part) // unit for part in sets) == want // unit, more
+    assert not sets or sum(len(where & part) // unit for part in sets) == want // unit, more
     held = re.findall(r"job (\d+) of", more["held by"])
     assert held == [holders[node] for node in sorted(where, key=ends.get)], (more, ends)
     row, = (row for row in json.loads(cluster.topiary("why", "--pending", "--json").stdout)["pending"]
@@ -298,6 +303,22 @@ if SLURM_RELEASE >= (25, 5):
         number = begin(topologies.ours, f"{words} {f'-p {topology}' if topology else ''}")
         assert len(assert_warned(topologies.ours, number, [topology] if topology else [])) == ours
 
+    def test_audit_counts_the_switches_of_the_partition(topologies):
+        cluster, true = topologies.ours, {}
+        for words in ("-w mid1,mid4", "-p crossed -w mid1,mid4", "-w mid1,mid2", "-p crossed -w mid1,mid2",
+                      "-p plain -w mid1,mid4", "-p crossed -N4"):
+            number = begin(cluster, f"-N2 -n2 {words}" if "-w" in words else f"-n4 {words}")
+            topology = re.findall("-p (\\w+)", words)
+            nodes = hosts(cluster, cluster.job_record(number)["NodeList"])
+            leaves_of = parts(cluster, topology, 0).values()
+            if leaves_of:
+                true[number] = (sum(bool(leaf & nodes) for leaf in leaves_of),
+                                least(list(leaves_of), frozenset().union(*leaves_of), len(nodes)))
+        told = json.loads(cluster.topiary("audit", "--json").stdout)
+        assert {job["job"]: (job["switch"]["on"], job["switch"]["needs"]) for job in told["jobs"]
+                if "switch" in job} == true
+        assert {on - needs for on, needs in true.values()} == {0, 1}
+
     @pytest.mark.parametrize("words, kept, ours", [
         ("-N4 -n4 --segment=2", "mid1,mid2", 1), ("-N4 -n4 --segment=2", "", 0), ("-N4 -n4", "mid1,mid2", 1),
         ("-N4 -n4 --segment=2", "mid1,mid2,mid5", 0), ("-N2 -n2 --segment=2 --switches=1", "", 1),
@@ -324,6 +345,39 @@ if SLURM_RELEASE >= (25, 11):
 
 if SLURM_RELEASE >= (26, 5):
     @pytest.mark.parametrize("words, topology", [("-N2 -n2", "torus"), ("-N4 -n4 --segment=2", "torus"),
-                                                 ("-N2 -n2", "rings")])
+                                                 ("-N2 -n2", "rings"), ("-N4 -n4 --segment=2", "rings")])
     def test_rings_and_tori_have_no_blocks(shaped, words, topology):
         assert not assert_warned(shaped.ours, begin(shaped.ours, f"-p {topology} {words}"), [topology])
+
+    def rows(cluster, size):
+        """{ring and where a row of so many nodes beside each other begins: these}"""
+        told = cluster.command(["scontrol", "-o", "show", "topology", "rings"]).stdout
+        rings = {of["RingName"]: cluster.command(["scontrol", "show", "hostnames", of["Nodes"]]).stdout.split()
+                 for of in map(fields, told.strip().split("\n"))}
+        return {(name, at): {(ring + ring)[at + i] for i in range(size)} for name, ring in rings.items()
+                for at in range(len(ring))}
+
+    @pytest.mark.parametrize("words, size, where", [
+        ("-N2 --exclusive", 2, ", beside each other on one ring"),
+        ("-N3 --exclusive", 3, ", beside each other on one ring"),
+        ("-N4 --exclusive --segment=2", 2, ", 2 beside each other on each of 2 rings")])
+    def test_why_says_which_nodes_of_rings_are_waited_for(shaped, words, size, where):
+        """Slurm 26.05 takes one segment of a ring."""
+        cluster = shaped.ours
+        of_ring = {}
+        for (ring, _), row in rows(cluster, size).items():
+            of_ring.setdefault(ring, []).append(row)
+
+        def begins(ends):
+            return sorted(min(max(map(ends.get, row)) for row in some) for some in of_ring.values())
+        assert assert_waits(cluster, f"{words} -p rings", "-n1 -p rings", begins, size) == (
+            f"{words[2]} nodes without other jobs{where}")
+
+    def test_why_of_a_torus_knows_the_box_and_not_when(shaped):
+        cluster = shaped.ours
+        for node in sorted(threads(cluster)):
+            begin(cluster, f"-N1 -w {node} -n1 -t9 -p torus")
+        number = submit(cluster, "-N4", "--exclusive", "-p", "torus")
+        assert wait_until(lambda: told_of(cluster, number).get("waits for") == (
+            "4 nodes without other jobs, in one box of a torus"), 30), told_of(cluster, number)
+        assert "first" not in told_of(cluster, number)
