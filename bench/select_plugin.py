@@ -13,7 +13,7 @@ PLANS = ("time", "time --topology tree --nodes 10000 --loads 80 --asked 2x16 4x3
          "gpu --jobs 200 --run 5 --load 120 --repeat 3", "controller --nodes 12 --repeat 3",
          "controller --nodes 1000 10000 --jobs 200 --run 8 --repeat 3",
          "time --does observe --nodes 10000 --loads 80",
-         "controller --does observe --nodes 1000 10000 --jobs 200 --run 8 --repeat 3")
+         "controller --does observe --nodes 10000 --jobs 200 --run 8 --repeat 3")
 
 if __name__ == "__main__":
     main(__doc__, {**select_time.PARTS, **select_trace.PARTS, **select_waits.PARTS}, PLANS,

@@ -46,7 +46,7 @@ static const struct item items[] = {
 	TEXT("TopoQos", topo_qos, ""),
 	TEXT("TopoAccounts", topo_accounts, ""),
 	PATH("ObserveFile", observe_file, "/var/log/slurm/topiary-observed"),
-	UINT("ObserveShare", observe_share, "3", 1, 100),
+	UINT("ObserveShare", observe_share, "2", 1, 100),
 	TEXT("TopoFit", topo_fit, "prefer"),
 	TEXT("TopoLevel", topo_level, "node"),
 	TEXT("TopoMem", topo_mem, "prefer"),

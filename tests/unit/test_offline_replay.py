@@ -8,6 +8,7 @@ import re
 
 import pytest
 from rig import command
+from rig.paths import ROOT
 
 SNAPSHOT = """topiary-snapshot 1
 shape small Package:2 [NUMANode] L3Cache:1 Core:4 PU:1
@@ -119,6 +120,26 @@ def test_several_records_are_one(snapshot, tmp_path):
     lines = trace(60, 2).splitlines(keepends=True)
     both = [record(tmp_path, "".join(lines[1::2]), "odd"), record(tmp_path, "".join(lines[::2]), "even")]
     assert replay("--snapshot", snapshot, *both) == replay("--snapshot", snapshot, record(tmp_path, "".join(lines)))
+
+
+def test_jobs_of_a_real_cluster(tmp_path):
+    """NREL Eagle, on fewer nodes than it had: who cannot run, and what each class waited, add up."""
+    nodes = 200
+    snapshot = record(tmp_path, "topiary-snapshot 1\nshape e Package:2 [NUMANode] L3Cache:1 Core:18 PU:1\n"
+                      f"nodes r[1-{nodes}] e\nend\n", "snapshot")
+    jobs = [list(map(int, line.split())) for line in (ROOT / "tests/data/eagle.jobs").read_text().splitlines()
+            if line[0].isdigit()]
+    never = [job for job in jobs if job[4] > nodes or -(-job[5] // job[4]) > 36]
+    told, of = replay("--snapshot", snapshot, ROOT / "tests/data/eagle.jobs")
+    assert (told["jobs"], told["skipped"], told["unreadable"]) == (len(jobs), 0, 0) == (1000, 0, 0)
+    classes = ("quarter", "half", "node", "nodes", "gpu")
+    for policy in of.values():
+        assert (policy["jobs"], policy["refused"]) == (1000 - len(never), len(never))
+        assert sum(policy[f"{name}_jobs"] for name in classes) == policy["jobs"]
+        assert abs(sum(policy[f"{name}_jobs"] * policy[f"{name}_wait_mean_seconds"] for name in classes) -
+                   policy["jobs"] * policy["wait_mean_seconds"]) < 6
+    assert of["prefer"]["dominated_percent"] == 0 < of["stock"]["dominated_percent"]
+    assert of["prefer"]["makespan_seconds"] <= of["stock"]["makespan_seconds"]
 
 
 def test_table_for_people(snapshot, tmp_path):
