@@ -87,7 +87,8 @@ static int answer_error(const char *url, const char *path, const struct http_ans
 			a->status == 401 && *unsigned_why ? "; " : "", a->status == 401 ? unsigned_why : "", url,
 			a->status);
 	else
-		err_set(e, "the registry at %s answered %.300s with HTTP status %ld", url, path, a->status);
+		err_set(e, "the registry at %s answered %.200s with HTTP status %ld: %s", url, path, a->status,
+			http_why(j));
 	json_decref(j);
 	return -1;
 }

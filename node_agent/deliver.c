@@ -104,9 +104,8 @@ static enum deliver_result answer_refused(struct delivery *d, const struct http_
 	static const long passing[] = { 401, 408, 409, 429 };
 	bool passes = a->status < 400 || a->status >= 500;
 	json_t *j = http_json(a);
-	const char *why = json_string_value(json_object_get(j, "error"));
 
-	err_set(e, "the registry answered %ld: %s", a->status, why ? why : "no reason given");
+	err_set(e, "the registry answered %ld: %s", a->status, http_why(j));
 	json_decref(j);
 	d->retry_after = a->retry_after;
 	for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)

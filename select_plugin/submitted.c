@@ -258,9 +258,9 @@ static bool may_hold(const struct job_request *req, const struct finding *f)
 	return false;
 }
 
-/* need: cores of one task on the named node, or of the job's `each` tasks on a node. */
+/* need: cores of one task on the named node, or of `each` tasks on a node; room: why so many, or "". */
 static int refuse_path(const struct job_request *req, const struct finding *f, const char *path, uint32_t each,
-		       unsigned need, struct err *e)
+		       unsigned need, const char *room, struct err *e)
 {
 	unsigned cores = request_path_cores(&req->request.path);
 
@@ -277,9 +277,9 @@ static int refuse_path(const struct job_request *req, const struct finding *f, c
 		return err_set(e, "--topo-request=%s requests %u core%s on each node, but the job's %u tasks cannot be"
 			       " divided evenly among nodes that have these domains so that those of each need as many",
 			       path, cores, PLURAL(cores), req->tasks);
-	return err_set(e, "--topo-request=%s requests exactly %u core%s on each node, but %u task%s %u there: request"
-		       " as many cores as the tasks need", path, cores, PLURAL(cores), each,
-		       each == 1 ? " needs" : "s need", need);
+	return err_set(e, "--topo-request=%s requests exactly %u core%s on each node, but %u task%s %u there%s:"
+		       " request as many cores as the tasks need", path, cores, PLURAL(cores), each,
+		       each == 1 ? " needs" : "s need", need, room);
 }
 
 static int refusal_write(const struct job_request *req, const struct finding *f, struct err *e)
@@ -289,8 +289,8 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 	const struct device_need *devices = f->devices;
 	unsigned long long count = device_count(devices, 1);
 	uint32_t nodes = MAX(req->min_nodes, MIN(req->max_nodes, f->holding.nodes)),
-		 each = MAX(f->named >= 0 ? 1 : (req->tasks + nodes - 1) / nodes, req->node_room);
-	char path[128], gpus[96] = "";
+		 own = f->named >= 0 ? 1 : (req->tasks + nodes - 1) / nodes, each = MAX(own, req->node_room);
+	char path[128], gpus[96] = "", room[128] = "";
 	struct score_need need;
 
 	if (devices->name && !strcasecmp(devices->name, "gpu"))
@@ -301,26 +301,30 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 	if (devices->total && !devices->per_task && devices->total <= req->max_nodes)
 		snprintf(gpus + strlen(gpus), sizeof(gpus) - strlen(gpus), " (--gpus=%u: at most %u node%s)",
 			 (uint32_t) devices->total, (uint32_t) devices->total, PLURAL(devices->total));
+	if (each > own)
+		snprintf(room, sizeof(room), " (with --ntasks-per-%s=%u Slurm uses only nodes with room for %u tasks)",
+			 req->node_tasks == each ? "node" : "socket", each, each);
 	job_request_need(req, each, f->named >= 0 ? f->named : f->node, &need);
 	if (request_path_text(&req->request.path, path, sizeof(path)))
-		return refuse_path(req, f, path, each, need.cores, e);
+		return refuse_path(req, f, path, each, need.cores, room, e);
 	if (f->named >= 0)
-		return err_set(e, "node %s cannot meet the requirement: %s %u core%s in one %s, but its largest has %u",
-			       node_record_table_ptr[f->named]->name, each > 1 ? "as many tasks as"
-			       " Slurm wants there (--ntasks-per-node, --ntasks-per-socket) need" :
-			       need.cores > need.task_cores ? "the job needs" : "a task needs", need.cores,
-			       PLURAL(need.cores), domain, f->named_cores);
+		return err_set(e, "node %s cannot meet the requirement: %s %u core%s in one %s%s, but its largest has"
+			       " %u", node_record_table_ptr[f->named]->name, need.cores > need.task_cores ?
+			       "the job needs" : "a task needs", need.cores, PLURAL(need.cores), domain, room,
+			       f->named_cores);
 	if (req->max_nodes > f->holding.nodes && f->holding.nodes >= req->min_nodes)
 		return err_set(e, "--topo-fit=require --topo-level=%s: with the tasks of each node in one %s there is"
-			       " room for %llu of the job's %u; the largest %s has %u core%s", level, domain,
-			       (unsigned long long) f->holding.tasks, req->tasks, domain, f->largest,
+			       " room for %llu of the job's %u%s; the largest %s has %u core%s", level, domain,
+			       (unsigned long long) f->holding.tasks, req->tasks, room, domain, f->largest,
 			       PLURAL(f->largest));
 	if (need.cores > f->largest)
-		return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u core%s in one %s%s, but the"
-			       " largest has %u", level, need.cores, PLURAL(need.cores), domain, gpus, f->largest);
-	return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u node%s with %u core%s in one %s%s, but"
-		       " only %u %s", level, req->min_nodes, PLURAL(req->min_nodes), need.cores, PLURAL(need.cores),
-		       domain, gpus, f->holding.nodes, f->holding.nodes == 1 ? "has" : "have");
+		return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u core%s in one %s%s%s, but the"
+			       " largest has %u", level, need.cores, PLURAL(need.cores), domain, gpus, room,
+			       f->largest);
+	return err_set(e, "--topo-fit=require --topo-level=%s: the job needs %u node%s with %u core%s in one %s%s%s,"
+		       " but only %u %s", level, req->min_nodes, PLURAL(req->min_nodes), need.cores,
+		       PLURAL(need.cores), domain, gpus, room, f->holding.nodes,
+		       f->holding.nodes == 1 ? "has" : "have");
 }
 
 /* The job would wait until an administrator has changed slurm.conf, or the node another topology. */

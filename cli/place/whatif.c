@@ -72,11 +72,13 @@ static const char **line_make(const struct cmd_words *line, const char *fit, boo
 	argv[n++] = "--test-only";
 	argv[n++] = fit;
 	for (int i = 1; i < line->n; i++) {
-		bool own = !strcmp(line->list[i], "--topo-fit");
+		/* sbatch takes --topo-f for it, too. */
+		size_t len = strcspn(line->list[i], "=");
+		bool own = len >= strlen("--topo-f") && !strncmp(line->list[i], "--topo-fit", len);
 
-		if (!own && !skip && strncmp(line->list[i], "--topo-fit=", strlen("--topo-fit=")))
+		if (!own && !skip)
 			argv[n++] = line->list[i];
-		skip = own;
+		skip = own && !line->list[i][len];
 	}
 	if (wrap)
 		argv[n++] = "--wrap=true";

@@ -46,6 +46,14 @@ static inline json_t *http_json(const struct http_answer *a)
 	return json_loadb(a->body.data ? a->body.data : "", a->body.len, 0, NULL);
 }
 
+/* Why a request failed: the member "error" of the answer, which is borrowed, or what an answer without one means. */
+static inline const char *http_why(const json_t *answer)
+{
+	return json_string_value(json_object_get(answer, "error")) ?:
+	       "no reason given: a proxy or another server answered, or what reached topiaryd was no HTTP request,"
+	       " since it does not read the PROXY protocol (TrustedProxies in topiary.conf)";
+}
+
 /* Escape one path segment (RFC 3986); malloc'ed. */
 char *http_escape(const char *segment);
 

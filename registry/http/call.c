@@ -50,7 +50,7 @@ static struct failure {
 } failures[REASONS];
 static pthread_mutex_t failures_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void log_failure(const char *node, const char *text)
+void call_log_failure(const char *node, const char *text)
 {
 	size_t len = strlen(node);
 	const char *reason = len && !strncmp(text, node, len) && text[len] == ':' ? text + len : text;
@@ -95,7 +95,7 @@ int call_fail(struct call *c, unsigned status, const char *fmt, ...)
 		if ((unsigned char) *p < ' ' || (unsigned char) *p > '~')
 			*p = '?';
 	if (status >= 500)
-		log_failure(c->node, text);
+		call_log_failure(c->node, text);
 	c->reply.retry_after = status == 503 ? 1 + random() % RETRY_SECONDS : 0;
 	call_json(c, status, json_pack("{s:s}", "error", text));
 	return -1;

@@ -142,6 +142,8 @@ const char *call_param(const struct call *c, const char *name);
  */
 void call_json(struct call *c, unsigned status, json_t *json);
 int call_fail(struct call *c, unsigned status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Logs it, once a minute for all nodes of which it is the same behind the name that it begins with. */
+void call_log_failure(const char *node, const char *text);
 /* Sets the body, which the reply owns afterwards. */
 void call_body(struct call *c, const char *type, struct buf *body);
 

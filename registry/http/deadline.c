@@ -29,6 +29,7 @@ struct deadline {
 	struct source *source;
 	int fd;
 	bool shut, keep, idle;	/* idle: between two requests */
+	bool asked;		/* it has had a request */
 	double since, until;	/* in clock_now; until 0: not waiting for the client */
 };
 
@@ -184,6 +185,7 @@ void deadline_idle(struct deadlines *d, struct deadline *one, bool idle)
 		return;
 	pthread_mutex_lock(&d->background.lock);
 	one->idle = idle;
+	one->asked |= !idle;
 	pthread_mutex_unlock(&d->background.lock);
 }
 
@@ -234,10 +236,12 @@ void deadline_release(struct deadlines *d, struct deadline *one, enum deadline_s
 	pthread_mutex_unlock(&d->background.lock);
 }
 
-void deadline_remove(struct deadlines *d, struct deadline *one)
+bool deadline_remove(struct deadlines *d, struct deadline *one)
 {
+	bool asked = !one || one->asked;
+
 	if (!one)
-		return;
+		return asked;
 	pthread_mutex_lock(&d->background.lock);
 	LIST_REMOVE(one, link);
 	if (!one->shut) {
@@ -250,4 +254,5 @@ void deadline_remove(struct deadlines *d, struct deadline *one)
 	}
 	pthread_mutex_unlock(&d->background.lock);
 	free(one);
+	return asked;
 }

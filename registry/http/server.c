@@ -3,6 +3,7 @@
 #include "server.h"
 
 #include <linux/filter.h>
+#include <linux/tcp.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
@@ -27,6 +28,7 @@
 #define END_SECONDS 20		/* for clients when topiaryd ends, longer for what is handled; systemd waits for 90 */
 #define END_REPLY 2		/* seconds for the replies of those */
 #define PEM_MAX (1u << 20)
+#define ALERT_BYTES 64		/* a server that answered a handshake has sent its certificate */
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"	/* gnutls_priority_init(3) */
 #define REPLY_MEMORY (256u << 20)	/* of replies being sent: twice the longest list (reads.c) */
 
@@ -38,6 +40,26 @@
  * workers, whose requests they would wait for.
  */
 
+/* What libmicrohttpd cannot read it answers itself, with 400 or an alert of TLS, and calls nobody. */
+static void report_unreadable(const struct server *s, struct MHD_Connection *conn)
+{
+	const struct sockaddr *a = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+	int fd = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	bool tls = *s->service->settings.tls_certificate;
+	struct tcp_info info = {0};
+	char peer[64], text[512];
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &(socklen_t){sizeof(info)}) || !info.tcpi_bytes_received ||
+	    (tls && info.tcpi_bytes_sent > ALERT_BYTES) ||
+	    getnameinfo(a, a->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6), peer,
+			sizeof(peer), NULL, 0, NI_NUMERICHOST))
+		return;
+	snprintf(text, sizeof(text), "%s: sent what is no %s. If it is a proxy that sends the PROXY protocol"
+		 " (send-proxy, proxy_protocol), which topiaryd does not read, switch that off, and use X-Forwarded-For"
+		 " and TrustedProxies", peer, tls ? "TLS" : "HTTP request");
+	call_log_failure(peer, text);
+}
+
 static void on_connection(void *user, struct MHD_Connection *conn, void **context,
 			  enum MHD_ConnectionNotificationCode code)
 {
@@ -46,7 +68,8 @@ static void on_connection(void *user, struct MHD_Connection *conn, void **contex
 	int fd;
 
 	if (code != MHD_CONNECTION_NOTIFY_STARTED) {
-		deadline_remove(s->deadlines, *context);
+		if (!deadline_remove(s->deadlines, *context))
+			report_unreadable(s, conn);
 		return;
 	}
 	peer = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;

@@ -159,9 +159,22 @@ static int check_option(int what, const char *word, struct err *e)
 				     err_set(e, "--%s changes the layout of the tasks", row->name);
 }
 
+/* Can srun read this word as options of its own? Letters: of getopt(3). */
+static bool reads_word(const char *word, const char *letters)
+{
+	for (const char *c = word + 1; *c && word[1] != '-'; c++) {
+		const char *known = *c == ':' ? NULL : strchr(letters, *c);
+
+		if (!known || known[1] == ':')
+			return known;
+	}
+	return true;
+}
+
 /*
- * The options of other plugins are not registered yet, so that the word behind one may be its value or the program. It
- * is the program if such a file exists, unless the options that would be srun's otherwise end in a program, too.
+ * The options of other plugins are not registered yet, so that the word behind one may be its value, srun's own option
+ * or the program. It is the value if srun knows no such letter; the program if such a file exists, unless the options
+ * that would be srun's otherwise end in a program, too.
  */
 int srun_check_options(int argc, char **argv, const struct option *own, int *command, struct err *e)
 {
@@ -189,10 +202,19 @@ int srun_check_options(int argc, char **argv, const struct option *own, int *com
 		if (!strcmp(argv[i], ":"))
 			return err_set(e, "the step has several components (:)");
 	for (optind = opterr = 0; !rc || program;) {
+		/* The word that may be a value; behind a long option getopt_long is between two words. */
+		const char *word = unknown && optind < argc && *argv[optind] == '-' ? argv[optind] : NULL;
+
+		if (word && !reads_word(word, letters + 1)) {
+			optind++;
+			unknown = NULL;
+			continue;
+		}
 		int what = getopt_long(argc, argv, letters, names, NULL);
 
 		if (what >= 0 && what != FIRST_OWN && check_option(what, argv[optind - 1], e))
-			rc = -1;
+			rc = word ? err_set(e, "%.60s may be srun's or the value of %.60s: write = before a value",
+					    word, unknown) : -1;
 		if (what < 0 && (!unknown || optind >= argc))
 			break;
 		if (what < 0 && !program && child_program(argv[optind], path)) {

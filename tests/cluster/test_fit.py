@@ -138,8 +138,9 @@ NEVER = "configuration is not available"
                                " largest has 8"),
     ([*ON, "-n17", "--topo-fit=require", "--topo-level=die"],      # it has no dies
      "--topo-fit=require --topo-level=die: the job needs 17 cores in one package, but the largest has 16"),
-    ([*ON, "-n4", "--ntasks-per-socket=12", *WITHIN_L3], "node cn1 cannot meet the requirement: as many tasks as Slurm"
-     " wants there (--ntasks-per-node, --ntasks-per-socket) need 12 cores in one L3 cache, but its largest has 8"),
+    ([*ON, "-n4", "--ntasks-per-socket=12", *WITHIN_L3], "node cn1 cannot meet the requirement: the job needs 12 cores"
+     " in one L3 cache (with --ntasks-per-socket=12 Slurm uses only nodes with room for 12 tasks), but its largest has"
+     " 8"),
 ], ids=str)
 def test_impossible_requirement_is_refused(cluster, options, why):
     refused = cluster.batch("true", *options, check=False)

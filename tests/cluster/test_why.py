@@ -296,7 +296,7 @@ def test_what_if(cluster, submit):
     holders = [placed(cluster, submit, "-n5", f"--time={limit}", "--topo-fit=require", "--topo-level=l3")
                for limit in (50, 40, 30, 20, 45, 35, 25, 55)]
     last = max(map(int, holders))
-    line = ["sbatch", "-w", "cn1", "-N1", "-n8", "--time=5", "--topo-level=l3", "--wrap=true"]
+    line = ["sbatch", "-w", "cn1", "-N1", "-n8", "--time=5", "--topo-level=l3", "--topo-f=off", "--wrap=true"]
     answers = {answer["fit"]: answer for answer in
                json.loads(cluster.topiary("whatif", "--json", *line, user=JOB_USER).stdout)["whatif"]}
     now = time.time()

@@ -3,8 +3,10 @@
 """What root of one node may do, who holds munge's key and so can sign as anybody, and what only administrators may."""
 import json
 import re
+import socket
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from registry_rig import SMALL, USER, machine, zstd
@@ -184,6 +186,23 @@ def test_clients_of_a_proxy(two_hosts, elsewhere):
     assert registry.put("behind", xml).status == 200
     for forwarded, status in (([behind], 403), (["127.0.0.1"], 403), ([], 200)):
         assert send(*forwarded, method="POST", path="accept").status == status
+
+
+def test_the_proxy_protocol_is_named(registry):
+    """libmicrohttpd answers a request behind such a header itself, with 400 and no reason."""
+    with socket.create_server(("127.0.0.1", 0)) as proxy, ThreadPoolExecutor() as pool:
+        def forward():
+            client, _ = proxy.accept()
+            with client, socket.create_connection(("127.0.0.1", registry.port)) as server:
+                server.sendall(b"PROXY TCP4 192.0.2.5 192.0.2.1 50000 6824\r\n" + client.recv(65536))
+                while text := server.recv(65536):
+                    client.sendall(text)
+        done = pool.submit(forward)
+        said = registry.topiary("--url", f"http://127.0.0.1:{proxy.getsockname()[1]}", "shapes", status=1).stderr
+        done.result()
+    assert "HTTP status 400: no reason given" in said and "does not read the PROXY protocol (TrustedProxies" in said
+    said = "127.0.0.1: sent what is no HTTP request. If it is a proxy that sends the PROXY protocol"
+    assert wait_until(lambda: said in registry.log("topiaryd"), 60)
 
 
 def test_peer_check_settings(two_hosts, elsewhere):

@@ -487,14 +487,22 @@ TEST(domains_around_some_cores)
 		const char *shape, *words;
 		uint32_t tasks;
 		const char *refusal;
+		uint16_t on_socket, on_node;
 	} rows[] = {
 #define APART "Package:1 { Core:2 | NUMANode:1 Core:2 | Core:2 | NUMANode:1 Core:2 }"
 #define AROUND "[NUMANode] { Package:1 NUMANode:1 Core:4 | Package:1 { NUMANode:1 Core:2 | L3Cache:1 Core:2 } }"
-		{ APART, "topo-fit=require topo-level=numa", 2, NULL },
-		{ APART, "topo-fit=require topo-level=numa", 3, "3 cores in one NUMA node, but the largest has 2" },
-		{ APART, "topo-fit=require topo-level=package", 8, NULL },
-		{ AROUND, "topo-fit=require topo-level=numa", 4, NULL },
-		{ AROUND, "topo-fit=require topo-level=l3", 5, "5 cores in one L3 cache, but the largest has" },
+		{ APART, "topo-fit=require topo-level=numa", 2, NULL, 0, 0 },
+		{ APART, "topo-fit=require topo-level=numa", 3, "3 cores in one NUMA node, but the largest has 2", 0,
+		  0 },
+		{ APART, "topo-fit=require topo-level=package", 8, NULL, 0, 0 },
+		{ AROUND, "topo-fit=require topo-level=numa", 4, NULL, 0, 0 },
+		{ AROUND, "topo-fit=require topo-level=l3", 5, "5 cores in one L3 cache, but the largest has", 0, 0 },
+		{ APART, "topo-fit=require topo-level=numa", 1, "the job needs 3 cores in one NUMA node (with"
+		  " --ntasks-per-socket=3 Slurm uses only nodes with room for 3 tasks), but the largest has 2", 3, 0 },
+		{ APART, "topo-fit=require topo-level=numa", 1, "(with --ntasks-per-node=3 Slurm uses", 0, 3 },
+		{ APART, "topo-fit=require topo-level=numa", 3, "3 cores in one NUMA node, but", 3, 3 },
+		{ APART, "topo-request=/package=1/core=1", 1, "but 2 tasks need 2 there (with --ntasks-per-node=2"
+		  " Slurm uses only nodes with room for 2 tasks): request as many cores as", 0, 2 },
 	};
 	job_desc_msg_t job;
 
@@ -506,6 +514,8 @@ TEST(domains_around_some_cores)
 		slurm_init_job_desc_msg(&job);
 		job.comment = (char *) rows[i].words;
 		job.num_tasks = rows[i].tasks;
+		job.ntasks_per_socket = rows[i].on_socket ?: job.ntasks_per_socket;
+		job.ntasks_per_node = rows[i].on_node ?: job.ntasks_per_node;
 		job.min_nodes = job.max_nodes = 1;
 		rc = topiary_submitted(&job, &err);
 		if (!rc != !rows[i].refusal || (rc && !strstr(err.text, rows[i].refusal)))

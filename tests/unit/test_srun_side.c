@@ -78,6 +78,16 @@ TEST(knows_a_plain_srun)
 		{ "srun --foreign -n 4 ./app", false },
 		{ "srun --foreign img -n 4 ./app", false },
 		{ "srun --foreign=img -n 4 ./app", false },
+		/* A value that begins with '-'. */
+		{ "srun --foreign=-5 ./app -n 4", true },
+		{ "srun --foreign -5 ./app -n 4", true },
+		{ "srun --foreign -5 -l ./app", true },
+		{ "srun --foreign -5n4 ./app", true },
+		{ "srun --foreign -l5 ./app", true },
+		{ "srun --foreign - ./app", true },
+		{ "srun --foreign -5 -n4 ./app", false },
+		{ "srun --foreign=1 -5 ./app", false },
+		{ "srun -l -5 ./app", false },
 		{ "srun -J", false },
 	};
 
@@ -108,6 +118,9 @@ TEST(accepts_the_jobs_own_numbers)
 		{ NULL, "srun --export=NONE ./app", "--export=NONE does not pass the rank map to the tasks" },
 		{ NULL, "srun ./app : ./app", "the step has several components (:)" },
 		{ NULL, "srun --ntasks-per=4 ./app", "--ntasks-per=4 is ambiguous: it may be --ntasks-per-core" },
+		{ NULL, "srun --foreign -n5 ./app",
+		  "-n5 may be srun's or the value of --foreign: write = before a value" },
+		{ NULL, "srun --foreign -5 -n5 ./app", "--ntasks=5, but the job has 4" },
 		{ NULL, "srun -y ./app", "-y: unknown srun option, or its value is missing" },
 	};
 
