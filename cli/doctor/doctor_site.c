@@ -361,8 +361,8 @@ void doctor_snapshot(struct doctor *d)
 	struct buf text = {0};
 	struct http_answer theirs = {0};
 	struct snapshot *s;
-	struct err e;
-	bool differs;
+	struct err e, kept;
+	int differs = 0;
 	long age;
 
 	if (file_read(path, SNAPSHOT_MAX_BYTES, &text, &e))
@@ -375,13 +375,15 @@ void doctor_snapshot(struct doctor *d)
 	}
 	stat(path, &st);
 	age = time(NULL) - st.st_mtime;
-	differs = age > DOCTOR_CLOCK_LIMIT && d->registry &&
-		!registry_get(d, "/v1/snapshot", NULL, &theirs, &e) && theirs.status == 200 &&
-		(theirs.body.len != text.len || memcmp(theirs.body.data, text.data, text.len));
+	if (age > DOCTOR_CLOCK_LIMIT && d->registry && !registry_get(d, "/v1/snapshot", NULL, &theirs, &e) &&
+	    theirs.status == 200)
+		differs = snapshot_compare(path, &theirs.body, false, &kept);
 	http_free(&theirs);
 	if (!s->sealed)
 		doctor_note(d, "let topiary-snapshot or topiaryd write it, unless it is written by hand on purpose",
 			    "%s has no seal: damage is not noticed", path);
+	else if (differs < 0)
+		doctor_warn(d, "read topiaryd's log; the file is kept, and slurmctld uses it", "%s", kept.text);
 	else if (differs)
 		doctor_warn(d, "start topiary-snapshot on this host; on the registry's host read topiaryd's log",
 			    "%s, written %ld s ago, differs from the registry's", path, age);

@@ -24,7 +24,7 @@ static const struct cmd_option options[] = {
 	{ "output", 'o', "FILE", CMD_TEXT(output),
 	  "Write to FILE, atomically (default: standard output; with --watch SnapshotFile)" },
 	{ "force", 'f', NULL, CMD_FLAG(force),
-	  "With --output: replace a snapshot that has nodes by one without, or of another database" },
+	  "With --output: replace a snapshot that has nodes by one without most of them, or of another database" },
 	{ "watch", 'w', NULL, CMD_FLAG(watch), "Keep FILE up to date with the registry until terminated" },
 	{ "interval", 'i', "SECONDS", CMD_NUMBER(interval, 1, MAX_INTERVAL),
 	  "Seconds between requests (default: SnapshotPoll)" },

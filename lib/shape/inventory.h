@@ -30,8 +30,8 @@ int inventory_add(struct inventory *v, const char *nodes, const char *shape, str
 
 /*
  * Writes the snapshot: shapes in the order of their names, each with its nodes sorted and without duplicates. 0, or -1
- * with an error: memory is short, or the named node has two shapes. The caller frees out. database: its identity, for
- * snapshot_replace, or NULL.
+ * with an error: memory is short, or the named node has two shapes. The caller frees out. database: what
+ * snapshot_replace compares, or NULL.
  */
 int inventory_snapshot(const struct inventory *v, const char *database, struct buf *out, struct err *e);
 

@@ -226,52 +226,84 @@ void snapshot_end(struct buf *out)
 
 /* --- its file --- */
 
-/* A file that is damaged may be one with nodes: slurmctld still has what it read before. */
-static bool may_have_nodes(const char *path, const struct buf *now)
-{
-	struct snapshot *s = snapshot_parse(now->data ? now->data : "", now->len, path, NULL);
-	bool empty = s && !s->nnodes;
+/* Of a snapshot: its database, or "", how many nodes `topiary forget` removed from it, and its nodes; 0: unknown. */
+struct origin {
+	char database[64];
+	unsigned long removed;
+	size_t nodes;
+};
 
-	snapshot_free(s);
-	return !empty;
-}
-
-/* The identity of its database; false if it states none. */
-static bool database_read(const struct buf *text, char out[static 64])
+static struct origin origin_read(const struct buf *text, const struct snapshot *s)
 {
 	const char *at = text->len ? memmem(text->data, text->len, "\n" SNAPSHOT_DATABASE,
 					    strlen("\n" SNAPSHOT_DATABASE)) : NULL;
+	struct origin o = {0};
 
-	return at && sscanf(at, " " SNAPSHOT_DATABASE "%63s", out) == 1;
+	if (at)
+		sscanf(at, " " SNAPSHOT_DATABASE "%63s %lu", o.database, &o.removed);
+	for (size_t i = 0; s && i < s->nnodes; i++) {
+		struct hostset *set = hostset_parse(s->nodes[i].hosts, NULL);
+
+		o.nodes += set ? hostset_names(set) : 0;
+		hostset_free(set);
+	}
+	return o;
 }
 
-int snapshot_replace(const char *path, const struct buf *text, bool force, struct err *e)
+#define IF_MEANT "If it is meant: topiary snapshot --force -o"
+
+static int check_origins(const char *path, const struct origin *old, const struct origin *new, struct err *e)
 {
-	struct snapshot *new = snapshot_parse(text->data ? text->data : "", text->len, "the new snapshot", e);
+	unsigned long removed = new->removed > old->removed ? new->removed - old->removed : 0;
+
+	if (!*old->database || !*new->database)
+		return 0;
+	if (strcmp(old->database, new->database))
+		return err_set(e, "%s: not replaced by a snapshot of another database, %s; the file is of %s. Is "
+			       "topiaryd's Database right? " IF_MEANT " %s", path, new->database, old->database, path);
+	if (new->nodes && 2 * (new->nodes + removed) < old->nodes)
+		return err_set(e, "%s: not replaced by a snapshot without most of its %zu nodes, which topiary forget"
+			       " has not removed: was the database restored, or were rows deleted? They return when"
+			       " they export: systemctl start topiary-recheck on them. " IF_MEANT " %s", path,
+			       old->nodes, path);
+	return 0;
+}
+
+int snapshot_compare(const char *path, const struct buf *text, bool force, struct err *e)
+{
+	struct snapshot *new = snapshot_parse(text->data ? text->data : "", text->len, "the new snapshot", e), *old;
 	struct buf now = {0};
-	char old[64], other[64];
-	bool there, empty;
 	int rc = 1;
 
 	if (!new)
 		return -1;
-	empty = !new->nnodes;
-	snapshot_free(new);
-	there = file_read(path, SNAPSHOT_MAX_BYTES, &now, NULL) == 0;
-	if (there && now.len == text->len && (!now.len || !memcmp(now.data, text->data, now.len)))
+	if (!file_read(path, SNAPSHOT_MAX_BYTES, &now, NULL) && now.len == text->len &&
+	    (!now.len || !memcmp(now.data, text->data, now.len))) {
 		rc = 0;
-	else if (empty && !force && (there ? may_have_nodes(path, &now) : access(path, F_OK) == 0))
-		rc = err_set(e,
-			     "%s: not replaced by a snapshot without nodes; is the registry's database empty, or "
-			     "another one? If it is meant: topiary snapshot --force -o %s", path, path);
-	else if (!force && database_read(&now, old) && database_read(text, other) && strcmp(old, other))
-		rc = err_set(e,
-			     "%s: not replaced by a snapshot of another database, %s; the file is of %s. Is topiaryd's "
-			     "Database right? If it is meant: topiary snapshot --force -o %s", path, other, old, path);
-	else if (file_replace(path, text->data, text->len, 0644, e))
-		rc = -1;
+	} else if (!force) {
+		const struct origin to = origin_read(text, new);
+		struct origin from;
+
+		old = snapshot_parse(now.data ? now.data : "", now.len, path, NULL);
+		from = origin_read(&now, old);
+		/* A file that is damaged may be one with nodes: slurmctld still has what it read before. */
+		if (!new->nnodes && (old ? old->nnodes : !access(path, F_OK)))
+			rc = err_set(e, "%s: not replaced by a snapshot without nodes; is the registry's database"
+				     " empty, or another one? " IF_MEANT " %s", path, path);
+		else if (check_origins(path, &from, &to, e))
+			rc = -1;
+		snapshot_free(old);
+	}
+	snapshot_free(new);
 	buf_free(&now);
 	return rc;
+}
+
+int snapshot_replace(const char *path, const struct buf *text, bool force, struct err *e)
+{
+	int rc = snapshot_compare(path, text, force, e);
+
+	return rc == 1 && file_replace(path, text->data, text->len, 0644, e) ? -1 : rc;
 }
 
 /* --- its nodes by name --- */

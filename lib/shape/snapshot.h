@@ -54,9 +54,12 @@ void snapshot_free(struct snapshot *s);
  * Replaces the file at path by this text, unless it has the same bytes: 1 when written, 0, or -1. Refused are text that
  * slurmctld's parser does not accept, and, without force, text without nodes in place of a snapshot that has some: an
  * empty database is nearly always the wrong one, and jobs that require a placement would wait for ever. So is, without
- * force, text of another database than the file's, where both have the comment SNAPSHOT_DATABASE with its identity.
+ * force, text of another database than the file's, and text that lacks most of the file's nodes, unless
+ * `topiary forget` removed them: where both have the comment SNAPSHOT_DATABASE with the identity of their database and
+ * the number of nodes that were ever removed from it. snapshot_compare replaces nothing, and is 1 where it would be.
  */
 #define SNAPSHOT_DATABASE "# database "
+int snapshot_compare(const char *path, const struct buf *text, bool force, struct err *e);
 int snapshot_replace(const char *path, const struct buf *text, bool force, struct err *e);
 
 #define SNAPSHOT_MAX_BYTES (16u << 20)

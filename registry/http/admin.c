@@ -186,6 +186,7 @@ void accept_node(struct call *c)
 /* Drift, facts and measurements refer to the node's row and are deleted with it. */
 #define FORGET "WITH gone AS (DELETE FROM node WHERE name = $1)," \
 	" damaged AS (DELETE FROM unreadable WHERE node = $1)," \
+	" counted AS (UPDATE registry SET removed = removed + 1)," \
 	" adapters AS (UPDATE fabric_adapter SET node = NULL, device = NULL WHERE node = $1)," \
 	" old AS (DELETE FROM past WHERE node = $1 RETURNING 1) SELECT count(*) FROM old"
 /* If another node has the same GUID, the adapter is now that node's: upkeep matches what is newer than its last run. */

@@ -43,7 +43,8 @@ int publish_text(struct db *db, struct buf *out, struct err *e)
 {
 	struct inventory *v = inventory_new();
 	PGresult *r = db_query(db, e,
-		"SELECT s.allocation, string_agg(n.name, ','), (SELECT identity FROM registry) FROM node n"
+		"SELECT s.allocation, string_agg(n.name, ','), (SELECT identity || ' ' || removed FROM registry)"
+		" FROM node n"
 		" JOIN layout f ON f.id = n.layout JOIN shape s ON s.name = f.shape GROUP BY s.name", 0, NULL);
 	int rc = v && r ? 0 : -1;
 

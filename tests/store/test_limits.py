@@ -327,6 +327,26 @@ def test_a_new_database_does_not_empty_the_snapshot(registry, configured):
     assert b"topiary_snapshot_current 1" in registry.get("/metrics").body
 
 
+def test_most_nodes_are_not_lost_at_once(registry):
+    """As by a dump of an older day, or rows deleted by hand: kept until they are back, or removed by command."""
+    for i in range(9):
+        assert registry.put(f"many{i}", machine(SMALL, f"many{i}", 1)).status == 200
+    assert wait_until(lambda: "many[0-8]" in registry.snapshot_text(), 30)
+    before = registry.snapshot_text()
+    registry.sql("CREATE TABLE away AS TABLE node; DELETE FROM node WHERE name <> 'many0'")
+    assert registry.put("many0", machine(SMALL, "many0", 2)).status == 200
+    assert wait_until(lambda: checks(registry) == {"snapshot"}, 60), registry.get("/readyz").body
+    assert registry.snapshot_text() == before
+    assert "nodes, which topiary forget has not removed: was the database restored" in registry.log("topiaryd")
+    assert b"topiary_snapshot_current 0" in registry.get("/metrics").body
+    registry.topiary("snapshot", "-o", registry.snapshot, status=1)
+    registry.sql("INSERT INTO node SELECT * FROM away ON CONFLICT DO NOTHING; DROP TABLE away")
+    assert wait_until(lambda: not checks(registry), 60), registry.get("/readyz").body
+    every = [node["node"] for node in registry.get("/v1/nodes").json()["nodes"]]
+    registry.topiary("forget", *(name for name in every if name.startswith("many") or name > "cn1"))
+    assert wait_until(lambda: "many" not in registry.snapshot_text(), 60) and not checks(registry)
+
+
 def test_a_damaged_snapshot_is_written_anew(registry):
     before = registry.snapshot_text(), registry.costs.read_text()
     registry.snapshot.write_text("damaged")

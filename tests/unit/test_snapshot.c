@@ -551,6 +551,57 @@ TEST(holds_a_large_cluster)
 	assert_int_equal(nodes, 100000);
 }
 
+/* A file of these nodes and this database, and what would replace it. */
+TEST(keeps_a_snapshot_that_would_lose_most_nodes)
+{
+	static const struct {
+		const char *nodes, *database, *then, *of;
+		int rc;
+		const char *says;
+	} rows[] = {
+		{ "cn[1-15]", "A 0", "cn[1-14]", "A 0", 1, NULL },
+		{ "cn[1-15]", "A 0", "cn[1-8]", "A 0", 1, NULL },
+		{ "cn[1-15]", "A 0", "cn[1-7]", "A 0", -1, "without most of its 15 nodes, which topiary forget has" },
+		{ "cn[1-15]", "A 0", "cn1", "A 7", 1, NULL },
+		{ "cn[1-15]", "A 3", "cn1", "A 9", -1, "without most of its 15 nodes" },
+		{ "cn[1-15]", "A 9", "cn1", "A 3", -1, "without most of its 15 nodes" },
+		{ "cn[1-15]", "A", "cn1", "A", -1, "without most of its 15 nodes" },	/* of an older release */
+		{ "cn[1-15]", "A 0", "cn[1-15],dn1", "A 0", 1, NULL },
+		{ "cn[1-15]", "A 0", "cn[1-15]", "A 0", 0, NULL },
+		{ "cn[1-3]", "A 0", "cn1", "A 0", -1, "without most of its 3 nodes" },
+		{ "cn[1-2]", "A 0", "cn1", "A 0", 1, NULL },
+		{ "cn[1-15]", "A 0", "cn[1-15]", "B 0", -1, "of another database, B; the file is of A." },
+		{ "cn[1-15]", NULL, "cn1", "A 0", 1, NULL },		/* written by hand */
+		{ "cn[1-15]", "A 0", NULL, "A 0", -1, "without nodes" },
+		{ NULL, "A 0", "cn1", "A 0", 1, NULL },
+	};
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/snapshot", folder_new());
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		const char *const nodes[] = { rows[i].nodes, rows[i].then };
+		const char *const of[] = { rows[i].database, rows[i].of };
+		struct buf text[2] = {{0}};
+		int rc;
+
+		for (int k = 0; k < 2; k++) {
+			OWNED(inventory_free) struct inventory *v = inventory_new();
+
+			if (nodes[k])
+				assert_ok(inventory_add(v, nodes[k], "Core:4", &err));
+			assert_ok(inventory_snapshot(v, of[k], &text[k], &err));
+		}
+		unlink(path);
+		assert_int_equal(snapshot_replace(path, &text[0], false, &err), 1);
+		rc = snapshot_replace(path, &text[1], false, &err);
+		if (rc != rows[i].rc || (rc < 0 && !strstr(err.text, rows[i].says)))
+			fail_msg("%s to %s: %d %s", rows[i].nodes, rows[i].then, rc, rc < 0 ? err.text : "");
+		assert_int_equal(snapshot_replace(path, &text[1], true, &err), rc < 0);
+		buf_free(&text[0]);
+		buf_free(&text[1]);
+	}
+}
+
 TEST(knows_one_spelling_of_a_host)
 {
 	static const struct {
