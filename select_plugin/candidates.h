@@ -82,6 +82,7 @@ struct candidate_set {
 	unsigned count, candidates;	/* candidates: nodes to search; the wrapped plugin changes nodes */
 	unsigned room;			/* of these, nodes with room for the job now: for the verdict */
 	unsigned unknown;		/* of these, nodes without a usable shape */
+	bool no_steps;			/* the last plan has fewer GPUs on its first nodes than a step's tasks need */
 	struct budget budget;
 	struct candidate_tasks need;		/* the last one */
 	uint64_t *free_cores, *sets;	/* space for one node */

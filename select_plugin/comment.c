@@ -330,7 +330,7 @@ void comment_placed(job_record_t *job, const struct job_request *req, const stru
 		v.tasks = v.task_cores = 0;
 	v.cores_per_node = cores_on(job, first->node);
 	v.cost = *worst->cost;
-	if (v.nodes > 1 && !req->whole_nodes)
+	if (!req->whole_nodes)
 		given = given_worst(job, planned, req->request.level, &v.cost);
 	if (given >= 0)
 		v.tasks = v.task_cores = 0;

@@ -142,6 +142,21 @@ static int choice_begin(struct choice *out)
 	return 0;
 }
 
+/*
+ * Where a job with GPUs for each task states one task a core, Slurm divides a step's tasks by cores and not by GPUs
+ * (step_layout_create()): the first nodes get the more, and a step with more tasks than GPUs there does not start.
+ */
+static bool fewer_gpus_first(const struct choice *c, const struct candidate_set *s)
+{
+	if (!s->devices.per_task || s->req->own_cores || s->req->tasks_per_core != 1)
+		return false;
+	for (unsigned i = 0; i < c->count; i++)
+		for (unsigned k = 0; k < c->count; k++)
+			if (c->list[i].node < c->list[k].node && c->list[i].tasks < c->list[k].tasks)
+				return true;
+	return false;
+}
+
 bool plan_make(struct plan *p, struct candidate_set *s)
 {
 	struct job_request *a = s->req;
@@ -160,7 +175,8 @@ bool plan_make(struct plan *p, struct candidate_set *s)
 	good = !choice_begin(&p->choice) && chooser_run(&c, &p->choice);
 	s->count = c.count;
 	candidates_cache.refused |= c.cut;
-	return good;
+	s->no_steps = good && !job_request_waits(a) && fewer_gpus_first(&p->choice, s);
+	return good && !s->no_steps;
 }
 
 bool plan_given(struct plan *p, struct candidate_set *s)

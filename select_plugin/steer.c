@@ -606,6 +606,9 @@ static int job_decide(const struct call *c, struct candidate_set *s)
 		buf_puts(&why, "the snapshot has none of its nodes, or different hardware for them");
 	else if (a.refused)
 		buf_puts(&why, "Slurm did not start it on the cores chosen for it");
+	else if (s->no_steps)
+		buf_puts(&why, "the best placement has fewer GPUs on its first nodes, where Slurm starts more tasks of"
+			       " a step");
 	else if (s->req->request.fit == FIT_SPREAD)
 		buf_printf(&why, "its tasks cannot be spread over %s now", level_noun(s->req->request.level ==
 			   LEVEL_NODE ? LEVEL_L3 : s->req->request.level, 2));

@@ -55,6 +55,9 @@ def whole(request, folders):
     ("-w cn3 -N1 -n1 --ntasks-per-node=4 --topo-mem=require --mem=100", "1 task of 1 core on one node"),
     ("-w cn3,cn4 -N2 -n5 --ntasks-per-node=3 -c2 --topo-mem=require --mem=100",
      "5 tasks of 1 core on 2 nodes, at most 3 on each"),
+    # Ten cores of both packages were planned.
+    ("-w cn3 -N1 -n10 --gres=gpu:1 --gres-flags=enforce-binding --cpus-per-gpu=5 --topo-fit=spread --topo-mem=require"
+     " --mem=0", "10 tasks on one node\ncores    cn3 0-4\ntouches  1 package"),
     # Slurm has no cores for more than the only task.
     ("-w cn3 -N1 -n1 -c10 --ntasks-per-node=2 --topo-request=/package=1/core=5", "1 task of 5 cores on one node"),
     ("-w cn3 -N1 -n1 --ntasks-per-node=2 --topo-fit=spread --topo-mem=require --mem=9", "1 task of 1 core on one node"),
@@ -161,6 +164,17 @@ def test_spread_tasks_with_a_gpu_each_on_nodes_with_unequal_numbers_of_them(clus
                             "--gpus-per-task=1", "--topo-fit=spread", "srun", "sh", "-c", "echo $SLURMD_NODENAME"],
                            user="nobody")
     assert sorted(done.stdout.split()) == ["cn3"] * 2 + ["cn4"] * 3
+
+
+@ONE_MAKER
+def test_a_step_has_the_gpus_of_its_tasks(whole):
+    """Each package of the first node has room for one task of three cores, one of the second for two: that is nearer
+    together, but then Slurm would start two tasks on the first, with one GPU."""
+    done = whole.command(["salloc", "-Q", "-wcn3", "-N1", "-n8", "salloc", "-Q", "-wcn3", "-N1", "-n10", "salloc", "-Q",
+                          "-wcn3,cn4", "-N2", "-n3", "-c5", "--gpus-per-task=1", "--ntasks-per-core=1", "sh", "-c",
+                          "topiary why $SLURM_JOB_ID; srun sh -c 'echo $SLURMD_NODENAME'"], user="nobody", check=False)
+    assert "fewer GPUs on its first nodes" in done.stdout and sorted(done.stdout.split("\n")[-4:]) == [
+        "", "cn3", "cn3", "cn4"], done
 
 
 if BY_NUMA:
