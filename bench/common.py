@@ -183,9 +183,10 @@ def percentile(values, share):
     return values[min(len(values) - 1, int(share * len(values)))]
 
 
-def alternated(count, first, second):
-    """[(first(), second())] in pairs of alternating order: what else the machine does, both have."""
-    return [(first(), second()) if i % 2 else (second(), first())[::-1] for i in range(count)]
+def synthetic(shape):
+    """The XML of a machine that hwloc makes of a line."""
+    return subprocess.run(["lstopo-no-graphics", "--input", shape, "--of", "xml", "-"], check=True,
+                          capture_output=True, text=True).stdout
 
 
 def side_by_side(makers, work, where="/tmp"):

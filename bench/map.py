@@ -181,10 +181,6 @@ def high(values, share=0.9):
     return percentile(values, share) if values else None
 
 
-def percent(value):
-    return "-" if value is None else f"{value:.2f}"
-
-
 def done_by(method, cases):
     return [case for case in cases if case.cost.get(method) is not None]
 
@@ -204,32 +200,6 @@ def gains(method, cases, over="block"):
 
 def doubled(method, cases):
     return sum(case.doubles.get(method, 0) > 0 for case in done_by(method, cases))
-
-
-METHODS = ("Method", "mappings", "above the best, median %", "p90 %", "most %", "more expensive than block or cyclic",
-           "two ranks on a place", "gain over block, median %")
-FAMILIES = (
-    lambda p: {"fattree": "the paper's fat tree, 88 nodes of 24 cores", "epyc": "dual EPYC, 128 nodes of 128 cores",
-               "torus": "the paper's torus, 64 routers of 4 nodes of 32 places"}[p.arch],
-    lambda p: {"scattered": "whole nodes, scattered", "partial": "some nodes in part",
-               "spare": "a quarter more nodes than needed"}[p.how],
-    lambda p: p.pattern, lambda p: f"{p.ranks:,} ranks")
-FAMILY = ("By", "problems", "Topiary above the best, median %", "p90 %", "most %", "gain over block %", "over cyclic %",
-          "Scotch above Topiary %", "TreeMatch above Topiary %")
-
-
-def method_row(method, cases):
-    return (NAMES[method], f"{len(done_by(method, cases))} of {len(cases)}", percent(middle(gaps(method, cases))),
-            percent(high(gaps(method, cases))), percent(max(gaps(method, cases), default=None)), worse(method, cases),
-            doubled(method, cases), percent(middle(gains(method, cases))))
-
-
-def family_row(name, cases):
-    mine = gaps("ours", cases)
-    return (name, len(cases), percent(middle(mine)), percent(high(mine)), percent(max(mine)),
-            *(percent(middle(gains("ours", cases, over))) for over in ("block", "cyclic")),
-            *(percent(middle([100 * (case.cost[m] / case.cost["ours"] - 1) for case in done_by(m, cases)]))
-              for m in PEERS))
 
 
 def table(sheet, args):
@@ -262,12 +232,6 @@ def table(sheet, args):
     sheet.add("problems whose best known mapping this run improved",
               sum(case.record is not None and case.best < case.record for case in cases), f"of {len(cases)}")
     sheet.add("CPU time of all mappings", math.fsum(case.seconds for case in done), "s")
-    sheet.table(METHODS, [method_row(m, cases) for m in NAMES])
-    for family in FAMILIES:
-        groups = {}
-        for case in cases:
-            groups.setdefault(family(case.problem), []).append(case)
-        sheet.table(FAMILY, [family_row(*item) for item in groups.items()])
     if args.keep:
         keep_best(cases)
     return int(any(case.broken for case in cases))
@@ -378,16 +342,6 @@ def pearson(points):
             and len({y for _, y in points}) > 1 else 1.0)
 
 
-def spearman(points):
-    return pearson(list(zip(*(ranking(values) for values in zip(*points)))))
-
-
-def ranking(values):
-    """Places in order, equal ones the mean of theirs."""
-    order = sorted(values)
-    return [order.index(v) + (order.count(v) - 1) / 2 for v in values]
-
-
 def gain(found, method):
     return 100 * (1 - found[method][1] / found["block"][1])
 
@@ -410,11 +364,6 @@ def sim(sheet, args):
     points = [(c / one["block"][0], s / one["block"][1]) for one in every for c, s in one.values()]
     mappings = f"of {len(points)} mappings, both as shares of block's"
     sheet.add("correlation of cost and simulated time: Pearson", pearson(points), mappings)
-    sheet.add("correlation of cost and simulated time: Spearman", spearman(points), mappings)
-    sheet.table(("Problem", *(f"{name}, ms" for name in NAMES.values()), "gain in time over block %", "in cost %"),
-                [(p.name, *(f"{1000 * one[m][1]:.3f}" if m in one else "-" for m in NAMES), percent(gain(one, "ours")),
-                  percent(100 * (1 - one["ours"][0] / one["block"][0]))) for p, one in zip(some, every)])
-
 
 def problem_options(most):
     return {"only": ("", "problems with this in their names"), "least": (1, "ranks that they have at least"),

@@ -16,16 +16,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import Part, cpu_of_children, main
+from common import Part, main
 from rig import Cluster
 from rig.cluster import as_user
 from rig.event_to_screen import delays as display_delays
-from rig.paths import BUILD, ROOT
+from rig.paths import BUILD
 from rig.processes import wait_until
 from rig.terminal import Terminal
 
 USER = "nobody"
-GOALS = {1: 0.002, 10: 0.02, 100: 0.1}
 EVENT = "migrations"        # few in what else runs here
 MANY = 500                  # a second
 HOOKS = ("slurm_spank_init", "slurm_spank_init_post_opt", "slurm_spank_task_init")
@@ -35,48 +34,14 @@ PUS, COUNTERS = 256, 6
 
 # --- traces
 
-def make(path, ticks):
-    subprocess.run([BUILD / "tests" / "trace_make", path, NODE, str(ticks)], check=True, stdout=subprocess.DEVNULL)
-
-
 def size(sheet, args):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace"
-        make(path, args.ticks)
+        subprocess.run([BUILD / "tests" / "trace_make", path, NODE, str(args.ticks)], check=True,
+                       stdout=subprocess.DEVNULL)
         each = path.stat().st_size / (args.ticks * PUS)
     sheet.add("size of a made trace of six counters per PU and tick", round(each, 2), "B", "<= 8",
               f"{COUNTERS * 8 / each:.1f} times counters of 8 bytes")
-    recorded_size(sheet)
-
-
-def recorded_size(sheet):
-    """Of tools/lint, which starts hundreds of processes."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace"
-        subprocess.run([BUILD / "topiary", "record", "-r", "20", "-o", path, ROOT / "tools" / "lint"], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        found = json.loads(subprocess.run([BUILD / "topiary", "trace", "summary", path, "--level=PU", "--json"],
-                                          check=True, stdout=subprocess.PIPE).stdout)
-        head = 40 + int.from_bytes(path.read_bytes()[16:20], "little")
-        values = found["ticks"] * len(found["metrics"])
-        each = COUNTERS * (path.stat().st_size - head) / values
-    sheet.add("size of six values of a recorded trace, without its head", round(each, 2), "B", "<= 8",
-              f"{found['ticks']} ticks at 20 Hz of tools/lint, {COUNTERS * 8 / each:.1f} times counters of 8 bytes")
-
-
-def trace_seconds(*command):
-    begun = time.perf_counter()
-    subprocess.run([BUILD / "topiary", "trace", *command], check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - begun
-
-
-def summary(sheet, args):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace"
-        make(path, args.ticks)
-        seconds = min(trace_seconds("summary", path) for _ in range(args.runs))
-    sheet.add(f"summary of {args.ticks} ticks of 256 PUs and six counters, by machine", round(seconds, 2), "s",
-              "<= 5 for 86400")
 
 
 # On a line of its input: 50,000 page faults, and 300 times to sleep.
@@ -128,27 +93,12 @@ def totals(sheet, _):
 
 
 def display(sheet, args):
-    """The end of a trace as it is recorded: from an event to the screen, and what the screen costs; and a trace as a
-    page."""
-    for hz in (1, 10):
-        times = display_delays(hz, args.events)
-        sheet.add(f"from an event to the screen of `topiary top` at {hz} Hz, p95",
-                  round(times[int(0.95 * (args.events - 1))], 2), "s", f"<= {1 / hz + 0.5:.1f}: the period and 0.5 s",
-                  beside=f"of {args.events}, median {statistics.median(times):.2f}")
-    before = cpu_of_children()
-    screen = Terminal(BUILD / "topiary", "top", "--hz=10", "sleep", "10")
-    screen.end()
-    spent = cpu_of_children() - before
-    sheet.add("CPU time of `topiary top` at 10 Hz, recorder and screen, beside a program that sleeps",
-              round(10 * spent, 2), "% of one PU")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace"
-        make(path, args.ticks)
-        seconds = min(trace_seconds("html", path) for _ in range(args.runs))
-        page = subprocess.run([BUILD / "topiary", "trace", "html", path], check=True, stdout=subprocess.PIPE).stdout
-    of = f"{args.ticks} ticks of 256 PUs and six counters"
-    sheet.add(f"page of {of}, all metrics: time to write it", round(seconds, 2), "s")
-    sheet.add(f"page of {of}, all metrics: size", round(len(page) / 1e6, 2), "MB", "<= 5")
+    tell_p95(sheet, "from an event to the screen of `topiary top` at 10 Hz, p95", display_delays(10, args.events))
+
+
+def tell_p95(sheet, what, times, how=""):
+    sheet.add(what, round(sorted(times)[int(0.95 * (len(times) - 1))], 2), "s", "<= 0.6: the period and 0.5 s",
+              beside=f"of {len(times)}, median {statistics.median(times):.2f}{how}")
 
 
 # --- recorded jobs
@@ -207,27 +157,13 @@ class Nodes:
             f"{file} config={etc}/topiary.conf\n")
         return file
 
-    def monitor_seconds(self):
-        """CPU time of the first node's topiary-monitor."""
-        pid = self.cluster.daemons[f"monitor.{self.names[0]}"].pid
-        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+    def monitor(self):
+        """The process of the first node's topiary-monitor."""
+        return self.cluster.daemons[f"monitor.{self.names[0]}"].pid
 
     def pages(self, step):
         return sum((self.cluster.folder / "nodes" / node / "run" / step / "monitor.live").exists()
                    for node in self.names)
-
-
-def cost(sheet, args):
-    for hz, goal in GOALS.items():
-        shares, slowed = [], False
-        for _ in range(args.runs):
-            with tempfile.TemporaryDirectory() as folder:
-                done = subprocess.run([BUILD / "bench" / "monitor_tick", folder, str(hz), str(args.seconds)],
-                                      check=True, capture_output=True, text=True)
-            shares.append(float(done.stdout))
-            slowed |= "costs too much" in done.stderr
-        sheet.add(f"CPU time of topiary-monitor at {hz} Hz, 256 PUs, set sw, of the node", f"{min(shares):.4f}", "%",
-                  f"<= {goal}", beside=f"least of {args.runs}" + ("; it has doubled the interval" if slowed else ""))
 
 
 def trimmed(values, part=0.1):
@@ -253,19 +189,17 @@ def beside(sheet, args):
               beside=f"of {os.cpu_count()} PUs, standard error {100 * statistics.stdev(own) / len(own) ** 0.5:.4f}")
 
 
-def cpu_of(*command, seconds):
-    """CPU seconds of a recorder that is ended after so long, without its first second."""
-    recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+def cpu_of(pid, seconds):
+    """CPU seconds of a recorder in so many seconds, without its first one; None if it ends."""
     spent = []
     for wait in (1, seconds):
         time.sleep(wait)
-        if recorder.poll() is None:
-            spent.append(sum(int(Path(f"/proc/{recorder.pid}/task/{task}/schedstat").read_text().split()[0])
-                             for task in os.listdir(f"/proc/{recorder.pid}/task")) / 1e9)
-    ended = recorder.poll() is not None
-    recorder.terminate()
-    said = recorder.communicate()[1].strip().splitlines()
-    return (None, said[-1] if said else "it ended") if ended else (spent[1] - spent[0], "")
+        try:
+            spent.append(sum(int(Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split()[0])
+                             for task in os.listdir(f"/proc/{pid}/task")) / 1e9)
+        except OSError:
+            return None
+    return spent[1] - spent[0]
 
 
 def collector_files(folder, hz):
@@ -280,62 +214,47 @@ def collector_files(folder, hz):
 
 
 def peers(sheet, args):
-    """Recorders of all PUs of this machine, beside each other. The sets of values are alike, not the same."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    """Recorders of all PUs of this machine, one after the other. The sets of values are alike, not the same."""
+    with Nodes(1) as nodes:
         for hz in (1, 10):
-            done = subprocess.run([BUILD / "bench" / "monitor_tick", folder, str(hz), str(args.seconds), "here"],
-                                  check=True, capture_output=True, text=True)
-            sheet.add(f"CPU time of topiary-monitor at {hz} Hz, the {os.cpu_count()} PUs of this machine, set sw",
-                      f"{float(done.stdout) * os.cpu_count():.3f}", "% of one PU")
+            def tell(what, pid, hz=hz, why="it ended"):
+                spent = pid and cpu_of(pid, args.seconds)
+                sheet.add(f"CPU time of {what}", spent and f"{100 * spent / args.seconds:.3f}", "% of one PU",
+                          beside="" if spent else f"not measured: {why}")
+            job = nodes.run("sbatch", "--parsable", "--output=/dev/null", "--exclusive",
+                            f"--wrap=srun --topo-monitor=sw,hz={hz} sleep 1d")
+            assert wait_until(lambda job=job: nodes.pages(f"{job}.0") == 1, 60)
+            tell(f"topiary-monitor at {hz} Hz, the {os.cpu_count()} PUs of this machine, set sw", nodes.monitor())
+            nodes.cluster.command(["scancel", job])
             for what, *command in (
-                    ("perf stat -a -A -I, the same four events", "perf", "stat", "-a", "-A", "-I", str(1000 // hz),
-                     "-o", folder / "perf", "-e", "context-switches,migrations,minor-faults,major-faults"),
+                    ("perf stat -a -A -I, the same four events", "perf", "stat", "-a", "-A", "-I", 1000 // hz,
+                     "-o", nodes.folder / "perf", "-e", "context-switches,migrations,minor-faults,major-faults"),
                     ("cc-metric-collector, cpustat, memstat, numastats, diskstat, netstat", "cc-metric-collector",
-                     "-config", collector_files(folder, hz)),
-                    ("likwid-perfctr -t", "likwid-perfctr", "-c", "0", "-g", "CLOCK", "-t", f"{1000 // hz}ms", "sleep",
-                     str(args.seconds + 9))):
-                spent, why = cpu_of(*map(str, command), seconds=args.seconds) if shutil.which(command[0]) else \
-                    (None, "it is not installed")
-                sheet.add(f"CPU time of {what}, at {hz} Hz",
-                          None if spent is None else f"{100 * spent / args.seconds:.3f}", "% of one PU",
-                          beside=f"not measured: {why}" if spent is None else "")
+                     "-config", collector_files(nodes.folder, hz))):
+                what += f", at {hz} Hz"
+                if not shutil.which(command[0]):
+                    tell(what, None, why="it is not installed")
+                    continue
+                with subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL) as recorder:
+                    tell(what, recorder.pid)
+                    recorder.terminate()
 
 
 def start(sheet, args):
+    """In pairs of alternating order, after one of each for the caches."""
     with Nodes(1) as nodes:
         clock = nodes.clock()
-        step = ["srun", "-Q", "--overlap", "-n1", "true"]
-        script = nodes.own / "pairs.py"
-        script.write_text(f"""import subprocess, time
-step = {step}
-def seconds(*more):
-    begun = time.perf_counter()
-    subprocess.run([*step[:-1], *more, "true"], check=True)
-    return time.perf_counter() - begun
-seconds(), seconds("--topo-monitor=sw")
-for turn in range({args.pairs}):
-    how = [["--topo-monitor=sw"], ["--topo-monitor=off"]][::-1 if turn % 2 else 1]
-    times = [seconds(*more) for more in how][::-1 if turn % 2 else 1]
-    print(times[0] - times[1])
-""")
-        busy = nodes.monitor_seconds()
-        said = nodes.run("salloc", "-Q", "-n1", "/usr/bin/python3", script)   # this one may be out of the user's reach
-        busy = nodes.monitor_seconds() - busy
-        starts = hook_times(clock.read_text())[2:]
-    assert len(starts) == 2 * args.pairs, clock
-    (walls, cpus), (plain_walls, plain_cpus) = (zip(*starts[i::4], *starts[j::4]) for i, j in ((0, 3), (1, 2)))
-    wall, cpu = (statistics.median(a) - statistics.median(b) for a, b in ((walls, plain_walls), (cpus, plain_cpus)))
+        how = [f"srun -Q --overlap -n1 --topo-monitor={which} true" for which in ("sw", "off")]
+        pairs = [line for turn in range(args.pairs + 1) for line in how[::-1 if turn % 2 else 1]]
+        nodes.run("salloc", "-Q", "-n1", "sh", "-ec", "\n".join(pairs))
+        starts = hook_times(clock.read_text())
+    assert len(starts) == len(pairs), clock
+    with_, without = ([one for line, one in zip(pairs[2:], starts[2:]) if line == which] for which in how)
+    wall, cpu = (statistics.median(a) - statistics.median(b) for a, b in zip(zip(*with_), zip(*without)))
     sheet.add("CPU time of the plugin at the start of `srun true` with --topo-monitor=sw, beyond without",
               f"{cpu:.2f}", "ms", "<= 1", beside=f"{wall:.2f} ms on the wall's clock; medians of {args.pairs} steps "
-              f"each, {statistics.median(plain_cpus):.2f} without: all hooks until the program begins")
-    sheet.add("CPU time of topiary-monitor for a step with --topo-monitor=sw, its end included",
-              f"{busy * 1e3 / (args.pairs + 1):.2f}", "ms", beside=f"mean of {args.pairs + 1}; beside the step's start")
-    more = sorted(float(line) * 1e3 for line in said.splitlines())
-    low, _, high = statistics.quantiles(more, n=4)
-    sheet.add("time of `srun true` with --topo-monitor=sw beyond without", round(statistics.median(more), 1), "ms",
-              beside=f"median of {len(more)} pairs, quartiles {low:.1f}, {high:.1f}; with the end, when the trace is "
-              "completed and copied")
+              f"each, {statistics.median(cpu for _, cpu in without):.2f} without: all hooks until the program begins")
 
 
 def hook_times(text):
@@ -351,22 +270,13 @@ def hook_times(text):
 
 def live(sheet, args):
     with Nodes(8) as nodes:
-        for hz in (1, 10):
-            times, ticks = delays(nodes, hz, args.events)
-            tell_p95(sheet, f"from an event to the screen of `topiary top JOB`, 8 nodes at {hz} Hz, p95", times,
-                     f"<= {1 / hz + 0.5:.1f}: the period and 0.5 s", "until all nodes show it")
-            if hz == 1:     # more than a period would be the same as less
-                tell_p95(sheet, "from the tick that has it to the screen, 8 nodes at 1 Hz, p95", ticks)
-
-
-def tell_p95(sheet, what, times, goal="", how=""):
-    sheet.add(what, round(sorted(times)[int(0.95 * (len(times) - 1))], 2), "s", goal, beside="; ".join(filter(None, (
-        f"of {len(times)}, median {statistics.median(times):.2f}", how))))
+        tell_p95(sheet, "from an event to the screen of `topiary top JOB`, 8 nodes at 10 Hz, p95",
+                 delays(nodes, 10, args.events), "; until all nodes show it")
 
 
 def delays(nodes, hz, events):
-    """Seconds of events at equal distances over the period between two ticks, and of each from the tick before it is
-    seen. A tick is at a whole multiple of the period. The job has all PUs, as the program is on two."""
+    """Seconds of events at equal distances over the period between two ticks. The job has all PUs, as the program is on
+    two."""
     go = nodes.own / f"go.{hz}"
     script = nodes.own / f"job.{hz}"
     script.write_text(f"#!/bin/sh\nsrun -Q -n8 --topo-monitor=sw,hz={hz} sh -c "
@@ -377,7 +287,7 @@ def delays(nodes, hz, events):
     assert wait_until(lambda: nodes.pages(f"{job}.0") == 8, 120)
     program = subprocess.Popen([sys.executable, "-c", MOVES], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE)
-    screen, times, ticks = None, [], []
+    screen, times = None, []
     try:
         assert program.stdout.readline() == b"ready\n"
         screen = Terminal(*map(str, as_user(USER, ["topiary", "top", f"--metric={EVENT}", job])),
@@ -395,7 +305,6 @@ def delays(nodes, hz, events):
             os.write(program.stdin.fileno(), b"move")
             screen.wait(lambda: values() and min(values()) > MANY, quiet=0, seconds=120)
             times.append(time.monotonic() - begun)
-            ticks.append(time.time() % (1 / hz))
             os.write(program.stdin.fileno(), b"rest")
     finally:
         program.kill()
@@ -406,24 +315,22 @@ def delays(nodes, hz, events):
             screen.close()
         go.touch()
         assert wait_until(nodes.cluster.nodes_idle, 120)
-    return times, ticks
+    return times
 
 
-TICKS = {"ticks": (86400, "seconds of the made trace"), "runs": (3, "the least of so many")}
 EVENTS = {"events": (40, "that are to be seen on the screen")}
-SECONDS = {"seconds": (10, "that the monitor records")}
 PARTS = {
-    "size": Part(size, "bytes of a trace", TICKS), "summary": Part(summary, "time of a summary", TICKS),
+    "size": Part(size, "bytes of a trace", {"ticks": (86400, "seconds of the made trace")}),
     "totals": Part(totals, "what perf stat and topiary record count of one process", {}),
-    "display": Part(display, "from an event to the screen of topiary top; a trace as a page", {**TICKS, **EVENTS}),
-    "cost": Part(cost, "what topiary-monitor takes of a node", {**SECONDS, "runs": (3, "the least of so many")}),
+    "display": Part(display, "from an event to the screen of topiary top", EVENTS),
     "beside": Part(beside, "what recording costs a program that waits for memory",
                    {"slices": (900, "pairs of 0.5 s with and without a recording")}),
-    "peers": Part(peers, "what other recorders take", SECONDS),
+    "peers": Part(peers, "what topiary-monitor and other recorders take",
+                  {"seconds": (10, "that each records")}),
     "start": Part(start, "what --topo-monitor adds to a step", {"pairs": (100, "of steps with and without")}),
     "live": Part(live, "from an event to the screen of topiary top of a job", EVENTS),
 }
 
 if __name__ == "__main__":
-    main(__doc__, PARTS, ("size", "summary", "totals", "display", "cost", "beside", "peers", "start --pairs 60",
-                          "live --events 20"), needs=("monitor_tick", "topology_clock.so"))
+    main(__doc__, PARTS, ("size", "totals", "display", "beside", "peers", "start --pairs 60", "live --events 20"),
+         needs=("monitor_beside", "topology_clock.so"))

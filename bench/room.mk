@@ -1,10 +1,9 @@
 # The nodes that tests and benchmarks are made of, and a storm of them. Each figure of BENCHMARKS.md is one command:
 # make bench-registry runs all of them, make bench-registry-storm one; B="--agents 1000" are options for them.
-CLONES_PKGS = libcrypto hwloc
 UNITS += $(BUILD)/tests/clone $(BUILD)/bench/storm $(BUILD)/bench/walk
-$(eval $(call linked,clone,$(BUILD)/tests/clone,tests/rig/clone.c bench/clones.c,base,$(CLONES_PKGS),,))
+$(eval $(call linked,clone,$(BUILD)/tests/clone,tests/rig/clone.c bench/clones.c,base,libcrypto,,))
 $(eval $(call linked,storm,$(BUILD)/bench/storm,$(addprefix bench/,storm.c clones.c),client $(TOPOLOGY),\
-$(CLONES_PKGS) jansson munge libzstd,,-pthread))
+hwloc libcrypto jansson munge libzstd,,-pthread))
 $(eval $(call linked,walk,$(BUILD)/bench/walk,bench/walk.c,,hwloc,,-pthread))
 $(call objects,tests/rig/clone.c): ROOM_CFLAGS = -I.
 
@@ -33,7 +32,7 @@ $(eval $(call linked,select_probe,$(BUILD)/bench/select_probe.so,bench/select_pr
 $(eval $(call linked,select_record,$(BUILD)/bench/select_record.so,bench/select_record.c,,,,-shared))
 $(call objects,bench/select_probe.c bench/select_record.c): ROOM_CFLAGS = -DNDEBUG -Ilib -isystem \
 	$(checked_slurm_src)
-$(eval $(call bench_of,select,select_plugin,time hostile waits real trace memory gpu controller))
+$(eval $(call bench_of,select,select_plugin,time hostile waits trace memory gpu controller))
 
 # SimGrid (libsimgrid-dev) is for bench-map-sim alone, which says so where it is missing.
 BENCH_map_NEEDS = $(if $(wildcard /usr/include/simgrid/engine.h),map_sim)
@@ -41,9 +40,7 @@ $(eval $(call linked,map_sim,$(BUILD)/bench/map_sim,bench/map_sim.c,,,-lsimgrid,
 $(eval $(call bench_of,map,map,table time sim))
 
 # What a job gets: programs that want a topology, by every way, and a plugin with a clock around ours.
-BENCH_topology_NEEDS = topology_start topology_make topology_probe topology_probe_ours topology_clock.so
-$(eval $(call linked,topology_start,$(BUILD)/bench/topology_start,bench/topology_start.c,,,,))
-$(eval $(call linked,topology_make,$(BUILD)/bench/topology_make,bench/topology_make.c,$(TOPOLOGY),hwloc libxml-2.0 libzstd libcrypto,,))
+BENCH_topology_NEEDS = topology_probe topology_probe_ours topology_clock.so
 $(eval $(call linked,topology_probe,$(BUILD)/bench/topology_probe,bench/topology_probe.c,,hwloc,,))
 $(eval $(call linked,topology_probe_ours,$(BUILD)/bench/topology_probe_ours,bench/topology_probe_ours.c,,hwloc,\
 	-L$(BUILD) -ltopiary,-Xlinker -rpath=$(abspath $(BUILD))))
@@ -51,13 +48,11 @@ $(eval $(call linked,topology_clock,$(BUILD)/bench/topology_clock.so,bench/topol
 $(BUILD)/bench/topology_probe_ours: $(BUILD)/libtopiary.so
 $(eval $(call bench_of,topology,topology,start step))
 
-# The monitor itself on as many PUs as no machine of ours has, and whole clusters of nodes that are this one.
-BENCH_monitor_NEEDS = monitor_tick monitor_beside topology_clock.so
-$(eval $(call linked,monitor_tick,$(BUILD)/bench/monitor_tick,bench/monitor_tick.c node_agent/monitor_trace.c,monitor trace hwview base,\
-hwloc libzstd jansson libcrypto,-lm,-Xlinker --wrap=syscall))
+# The monitor itself beside a program, and whole clusters of nodes that are this one.
+BENCH_monitor_NEEDS = monitor_beside topology_clock.so
 $(eval $(call linked,monitor_beside,$(BUILD)/bench/monitor_beside,bench/monitor_beside.c node_agent/monitor_trace.c,monitor trace hwview base,\
 hwloc libzstd jansson libcrypto,-lm))
-$(eval $(call bench_of,monitor,monitor,size summary totals display cost beside peers start live))
+$(eval $(call bench_of,monitor,monitor,size totals display beside peers start live))
 
 bench: bench-registry bench-select bench-map bench-topology bench-monitor
 

@@ -99,9 +99,7 @@ def reachable_together(each):
 # --- the judgement
 
 Placement = collections.namedtuple("Placement", "job time offered cores")       # cores: {node: set of its cores}
-Judgement = collections.namedtuple("Judgement",
-                                   "job dominated touched by avoidable avoidable_there exact_missed filled_rest broken "
-                                                  "least")
+Judgement = collections.namedtuple("Judgement", "job dominated touched by avoidable exact_missed filled_rest")
 
 
 class Judge:
@@ -139,14 +137,11 @@ class Judge:
             raise ValueError(f"{p.job}: {shares} cores on its nodes: only equal shares are judged")
         share, count = shares.pop(), len(p.cores)
         anywhere = self.could_have(p.offered, share, count)
-        there = self.could_have(p.cores, share, count)
         dominating = sorted(v for v in anywhere if better(v, touched))
         least = [min(v[level] for v in anywhere) for level in range(len(LEVELS))]
-        least_there = [min(v[level] for v in there) for level in range(len(LEVELS))]
         missed = self.exact_missed(p, share)
         return Judgement(p.job, bool(dominating), touched, dominating[:1], [t > b for t, b in zip(touched, least)],
-                         [t > b for t, b in zip(touched, least_there)], missed, missed and self.filled_rest(p),
-                         self.broken(p), least)
+                         missed, missed and self.filled_rest(p))
 
     def whole(self, node, cores):
         """Wholly free domains of just so many cores."""
@@ -162,8 +157,3 @@ class Judge:
         """Each part lies in one L3 and takes all that was left there: nothing is cut but what was cut before."""
         return all(any(cores == self.free[node].intersection(cache) for cache in self.machines[node].domains(2))
                    or cores in self.whole(node, len(cores)) for node, cores in p.cores.items())
-
-    def broken(self, p):
-        """Packages wholly free before, of which the job takes a part."""
-        return sum(0 < len(cores & set(package)) < len(package) and self.free[node].issuperset(package)
-                   for node, cores in p.cores.items() for package in self.machines[node].domains(0))

@@ -10,12 +10,10 @@
  *
  * Driven through two FIFOs, a line each way:
  *	begin SEED		hold all locks for good; nodes are idle; answers "NODES CORES"
- *	fill PERCENT WHO	start and end jobs until so much is allocated, placed by "ours" or "stock"; answers
- *				"JOBS CORES"
- *	time MODE NAME COUNT MS CHANGES
- *				ask COUNT times, or for MS milliseconds, with CHANGES jobs ended and started before
- *				each; answers "RC-OURS RC-STOCK NOW-OURS NOW-STOCK SAME NS-OURS NS-STOCK CPU-OURS
- *				CPU-STOCK" a line, then "done"
+ *	fill PERCENT		start and end jobs until so much is allocated; answers "JOBS CORES"
+ *	time MODE NAME COUNT MS	ask COUNT times, or for MS milliseconds, with a job ended and another started before
+ *				each, MODE: a number of Slurm's; answers "RC-OURS RC-STOCK NOW-OURS NOW-STOCK
+ *				NS-OURS NS-STOCK CPU-OURS CPU-STOCK" a line, then "done"
  */
 #include "../select_plugin/steer.h"
 
@@ -167,14 +165,14 @@ static void count_cores(const job_record_t *job, int by)
 }
 
 /* As select_nodes() of slurmctld. */
-static bool job_start(const struct plugin *p, struct kind *k, bitstr_t *nodes)
+static bool job_start(struct kind *k, bitstr_t *nodes)
 {
 	job_record_t *job = job_of(k);
 	time_t now = time(NULL);
 
 	if (!job)
 		return false;
-	if (ask(p, job, nodes, SELECT_MODE_RUN_NOW) != SLURM_SUCCESS) {
+	if (ask(&ours, job, nodes, SELECT_MODE_RUN_NOW) != SLURM_SUCCESS) {
 		job_rest(k, job);
 		return false;
 	}
@@ -230,7 +228,7 @@ static unsigned node_cores(unsigned i)
 	return node_record_table_ptr[i]->tot_cores;
 }
 
-static bool start_at(const struct plugin *p, const unsigned *order, unsigned at, unsigned percent, struct kind *k)
+static bool start_at(const unsigned *order, unsigned at, unsigned percent, struct kind *k)
 {
 	bitstr_t *nodes = bit_alloc(node_record_count);
 	unsigned found = 0;
@@ -246,12 +244,12 @@ static bool start_at(const struct plugin *p, const unsigned *order, unsigned at,
 		else if (!i)
 			break;
 	}
-	good = found == k->nodes && job_start(p, k, nodes);
+	good = found == k->nodes && job_start(k, nodes);
 	FREE_NULL_BITMAP(nodes);
 	return good;
 }
 
-static void fill(unsigned percent, const struct plugin *p)
+static void fill(unsigned percent)
 {
 	unsigned *order = shuffled(node_record_count);
 
@@ -259,7 +257,7 @@ static void fill(unsigned percent, const struct plugin *p)
 		job_end(chance(nrunning), NULL);
 	for (int i = 0; i < node_record_count; i++)
 		for (unsigned failed = 0; failed < 12 && allocated * 100 < total * percent;)
-			failed += !start_at(p, order, i, percent, &kinds[chance(nkinds)]);
+			failed += !start_at(order, i, percent, &kinds[chance(nkinds)]);
 	free(order);
 	fprintf(answer, "%zu %lu\n", nrunning, allocated);
 }
@@ -274,7 +272,7 @@ static void change(void)
 		k = job_end(chance(nrunning), nodes);
 		for (int i = 0; i < 8; i++)
 			bit_set(nodes, chance(node_record_count));
-		job_start(&ours, k, nodes);
+		job_start(k, nodes);
 	}
 	FREE_NULL_BITMAP(nodes);
 }
@@ -285,7 +283,6 @@ struct told {
 	int rc;
 	bool now;
 	uint64_t wall, cpu;
-	bitstr_t *nodes, *cores;
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -298,22 +295,16 @@ static uint64_t clock_ns(clockid_t clock)
 
 static struct told ask_timed(const struct plugin *p, job_record_t *job, const bitstr_t *all, uint16_t mode)
 {
-	struct told t = { .nodes = bit_copy((bitstr_t *) all) };
+	bitstr_t *nodes = bit_copy((bitstr_t *) all);
+	struct told t;
 	uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = clock_ns(CLOCK_MONOTONIC);
 
-	t.rc = ask(p, job, t.nodes, mode);
+	t.rc = ask(p, job, nodes, mode);
 	t.wall = clock_ns(CLOCK_MONOTONIC) - wall;
 	t.cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	t.now = t.rc == SLURM_SUCCESS && job->start_time <= time(NULL);
-	if (job->job_resrcs && job->job_resrcs->core_bitmap)
-		t.cores = bit_copy(job->job_resrcs->core_bitmap);
+	FREE_NULL_BITMAP(nodes);
 	return t;
-}
-
-static void told_free(struct told *t)
-{
-	FREE_NULL_BITMAP(t->nodes);
-	FREE_NULL_BITMAP(t->cores);
 }
 
 static int find_by_name(void *x, void *key)
@@ -323,7 +314,7 @@ static int find_by_name(void *x, void *key)
 	return IS_JOB_PENDING(job) && !xstrcmp(job->name, key);
 }
 
-static void time_both(uint16_t mode, const char *name, unsigned count, unsigned ms, unsigned changes)
+static void time_both(uint16_t mode, const char *name, unsigned count, unsigned ms)
 {
 	job_record_t *job = list_find_first(job_list, find_by_name, (void *) name);
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + ms * UINT64_C(1000000);
@@ -334,20 +325,14 @@ static void time_both(uint16_t mode, const char *name, unsigned count, unsigned 
 		fprintf(answer, "no job named %s\n", name);
 	bit_nset(all, 0, node_record_count - 1);
 	for (unsigned i = 0; job && i < count && (i < LEAST || clock_ns(CLOCK_MONOTONIC) < end); i++) {
-		for (unsigned c = 0; c < changes; c++)
-			change();
+		change();
 		for (int turn = 0; turn < 2; turn++) {
 			bool is_ours = (i + turn) % 2;
 
 			told[is_ours] = ask_timed(is_ours ? &ours : &stock, job, all, mode);
 		}
-		fprintf(answer, "%d %d %d %d %d %lu %lu %lu %lu\n", b->rc, a->rc, b->now, a->now,
-			bit_equal(a->nodes, b->nodes) && !a->cores == !b->cores &&
-				(!a->cores || (bit_size(a->cores) == bit_size(b->cores) &&
-					       bit_equal(a->cores, b->cores))),
-			b->wall, a->wall, b->cpu, a->cpu);
-		told_free(a);
-		told_free(b);
+		fprintf(answer, "%d %d %d %d %lu %lu %lu %lu\n", b->rc, a->rc, b->now, a->now, b->wall, a->wall,
+			b->cpu, a->cpu);
 	}
 	FREE_NULL_BITMAP(all);
 	fprintf(answer, "done\n");
@@ -372,31 +357,19 @@ static void begin(uint64_t seed)
 	fprintf(answer, "%d %lu\n", node_record_count, total);
 }
 
-static int mode_parse(const char *word)
-{
-	static const char *const words[] = {
-		[SELECT_MODE_RUN_NOW] = "run", [SELECT_MODE_TEST_ONLY] = "test", [SELECT_MODE_WILL_RUN] = "will",
-	};
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (words[i] && !strcmp(words[i], word))
-			return i;
-	return -1;
-}
-
 static void obey(const char *line)
 {
 	unsigned long seed;
-	unsigned percent, count, ms, changes;
-	char mode[8], name[64];
+	unsigned percent, count, ms;
+	uint16_t mode;
+	char name[64];
 
 	if (sscanf(line, "begin %lu", &seed) == 1)
 		begin(seed);
-	else if (sscanf(line, "fill %u %7s", &percent, mode) == 2)
-		fill(percent, strcmp(mode, "ours") ? &stock : &ours);
-	else if (sscanf(line, "time %7s %63s %u %u %u", mode, name, &count, &ms, &changes) == 5 &&
-		 mode_parse(mode) >= 0)
-		time_both(mode_parse(mode), name, count, ms, changes);
+	else if (sscanf(line, "fill %u", &percent) == 1)
+		fill(percent);
+	else if (sscanf(line, "time %" SCNu16 " %63s %u %u", &mode, name, &count, &ms) == 4)
+		time_both(mode, name, count, ms);
 	else
 		fprintf(answer, "not understood: %s\n", line);
 	fflush(answer);

@@ -8,7 +8,6 @@
  *	start TIME JOB offered=NODE,... NODE:CORES ...	offered: the nodes to choose from; abstract core indices
  *	gpus TIME JOB NODE:GPUS ...			before start, of a job with GPUs: their indices
  *	end TIME JOB
- *	test MODE NANOSECONDS RC				how long a decision took, of the thread's processor time
  */
 #include "base/std.h"
 #include "../select_plugin/slurm_glue.h"
@@ -21,11 +20,11 @@
 /* Of the last decision for a start now; slurmctld decides and starts under one lock. */
 static bitstr_t *offered;
 
-static double now(clockid_t clock)
+static double now(void)
 {
 	struct timespec t;
 
-	clock_gettime(clock, &t);
+	clock_gettime(CLOCK_REALTIME, &t);
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
@@ -52,14 +51,11 @@ MINE int select_g_job_test JOB_TEST_PARMS
 {
 	static slurm_job_test_t real;
 	bitstr_t *before = bit_copy(nodes);
-	double began;
 	int rc;
 
 	if (!real)
 		real = next("select_g_job_test");
-	began = now(CLOCK_THREAD_CPUTIME_ID);
 	rc = real JOB_TEST_ARGS;
-	fprintf(record(), "test %d %.0f %d\n", mode, (now(CLOCK_THREAD_CPUTIME_ID) - began) * 1e9, rc);
 	if (mode == SELECT_MODE_RUN_NOW) {
 		FREE_NULL_BITMAP(offered);
 		offered = before;
@@ -117,7 +113,7 @@ static void write_gpus(const job_record_t *job)
 
 	if (!g || !g->gres_bit_alloc)
 		return;
-	fprintf(record(), "gpus %.6f %s", now(CLOCK_REALTIME), job->name);
+	fprintf(record(), "gpus %.6f %s", now(), job->name);
 	for (int i = 0; i < node_record_count; i++)
 		if (bit_test(job->job_resrcs->node_bitmap, i)) {
 			bitstr_t *mine = g->gres_bit_alloc[nth++];
@@ -139,7 +135,7 @@ MINE int select_g_select_nodeinfo_set(job_record_t *job)
 	rc = real(job);
 	if (IS_JOB_RUNNING(job) && job->job_resrcs) {
 		write_gpus(job);
-		fprintf(record(), "start %.6f %s", now(CLOCK_REALTIME), job->name);
+		fprintf(record(), "start %.6f %s", now(), job->name);
 		write_offered();
 		write_cores(job->job_resrcs);
 		fprintf(record(), "\n");
@@ -153,7 +149,7 @@ MINE int select_g_job_fini(job_record_t *job)
 
 	if (!real)
 		real = next("select_g_job_fini");
-	fprintf(record(), "end %.6f %s\n", now(CLOCK_REALTIME), job->name);
+	fprintf(record(), "end %.6f %s\n", now(), job->name);
 	fflush(record());
 	return real(job);
 }

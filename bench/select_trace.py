@@ -12,10 +12,9 @@ import random
 import re
 import statistics
 import subprocess
-import sys
 import time
 
-from common import Part, cpu_seconds, shown, side_by_side
+from common import Part, cpu_seconds, shown, side_by_side, synthetic
 from rig.cluster import JOB_USER, SLURM_RELEASE, Cluster, RigError, as_user
 from rig.processes import wait_until
 from select_judge import LEVELS, Judge, Machine, Placement
@@ -49,11 +48,6 @@ def make_trace(args):
 
 # --- running it
 
-def synthetic(shape):
-    return subprocess.run(["lstopo-no-graphics", "--input", shape, "--of", "xml", "-"], check=True,
-                          capture_output=True, text=True).stdout
-
-
 class Traced(Cluster):
     """A cluster that a trace is submitted to."""
 
@@ -81,10 +75,6 @@ class Traced(Cluster):
             raise RigError("trace", "jobs are left", self.folder / "log" / "slurmctld.log")
         return submitted
 
-    def cycles(self):
-        """Milliseconds of the scheduler's and of backfill's cycles, mean, as sdiag reports them."""
-        return [int(n) / 1e3 for n in re.findall(r"Mean cycle:\s+(\d+)", self.command(["sdiag"]).stdout)]
-
 
 class Recorded(Traced):
     """Its slurmctld writes down who gets and gives back what."""
@@ -108,7 +98,7 @@ class Recorded(Traced):
 
     def recorded(self, trace):
         submitted = self.run(trace)
-        return (self.folder / "log" / "record").read_text(), submitted, self.cycles()
+        return (self.folder / "log" / "record").read_text(), submitted
 
 
 CLUSTERS = {"Slurm": {"stock": True}, "Slurm BLOCK": {"stock": True, "block": True}, "Topiary": {}}
@@ -136,16 +126,12 @@ def increase(sheet, name, ours, stock, goal="within 2 %"):
 class Story:
     """What happened to the trace on one cluster."""
 
-    def __init__(self, trace, record, submitted, cycles):
-        self.cycles, self.submitted = cycles, submitted
-        self.started, self.ended, self.placed, self.tests = {}, {}, {}, []
-        self.judged = []
+    def __init__(self, trace, record, submitted):
+        self.submitted, self.started, self.ended, self.placed, self.judged = submitted, {}, {}, {}, []
         judge = Judge(NODES)
         for line in record.splitlines():
             words = line.split()
-            if words[0] == "test":
-                self.tests.append(int(words[2]) / 1e6)
-            elif words[0] == "end" and words[2] not in self.ended:
+            if words[0] == "end" and words[2] not in self.ended:
                 self.ended[words[2]] = float(words[1])
                 judge.end(words[2])
             elif words[0] == "start":
@@ -159,12 +145,6 @@ class Story:
     def start(self, judge, name, offered, cores):
         self.judged.append(judge.start(Placement(name, self.started[name], offered, cores)))
 
-    def waits(self):
-        return [self.started[name] - at for name, at in self.submitted.items()]
-
-    def makespan(self):
-        return max(self.ended.values()) - min(self.submitted.values())
-
     def utilisation(self):
         """Percent of all cores held, from the first start to the last submission: the end of the trace is idle
         everywhere."""
@@ -173,42 +153,24 @@ class Story:
                    for name, cores in self.placed.items())
         return 100 * held / (last - first) / sum(m.cores for m in NODES.values())
 
-    def share(self, true):
-        return 100 * sum(map(true, self.judged)) / len(self.judged)
+    def turnaround(self):
+        return statistics.fmean(self.ended[name] - at for name, at in self.submitted.items())
 
 
 def figures(story):
     """{name: (value, unit)}, the same for each cluster."""
-    count, waits = len(story.judged), story.waits()
-    out = {
+    count = len(story.judged)
+    return {
         "dominated placements": (sum(j.dominated for j in story.judged), f"of {count}"),
         "exact fits missed": (sum(j.exact_missed and not j.filled_rest for j in story.judged), f"of {count}"),
-        "exact fits declined to fill the rest of a larger domain":
-            (sum(j.filled_rest for j in story.judged), f"of {count}"),
-        "intact packages broken": (sum(j.broken for j in story.judged) / count, "/job"),
+        **{f"avoidable {name} splits": (100 * sum(j.avoidable[level] for j in story.judged) / count, "%")
+           for level, name in enumerate(LEVELS)},
+        "utilisation": (story.utilisation(), "%"), "turnaround time, mean": (story.turnaround(), "s"),
     }
-    for level, name in enumerate(LEVELS):
-        out[f"avoidable {name} splits"] = (story.share(lambda j, at=level: j.avoidable[at]), "%")
-        there = story.share(lambda j, at=level: j.avoidable_there[at])
-        out[f"avoidable {name} splits on the allocated nodes"] = (there, "%")
-        touched, least = (sum(getattr(j, counts)[level] for j in story.judged) for counts in ("touched", "least"))
-        out[f"{name}s touched, relative to the minimum"] = (touched / least, "times")
-    out["utilisation"] = (story.utilisation(), "%")
-    out["waiting time, mean"] = (statistics.fmean(waits), "s")
-    out["turnaround time, mean"] = (statistics.fmean(story.ended[name] - at for name, at in story.submitted.items()),
-                                    "s")
-    out["waiting time, p90"] = (sorted(waits)[int(0.9 * len(waits))], "s")
-    out["makespan"] = (story.makespan(), "s")
-    out["decision time, p50"] = (statistics.median(story.tests), "ms")
-    out["decision time, p99"] = (sorted(story.tests)[int(0.99 * len(story.tests))], "ms")
-    for name, cycle in zip(("scheduler", "backfill"), story.cycles):
-        out[f"sdiag: {name} cycle, mean"] = (cycle, "ms")
-    return out
 
 
-GOALS = {"dominated placements": "0", "exact fits missed": "0", "intact packages broken": "fewer than Slurm",
-         "utilisation": "within 2 %", "waiting time, mean": "within 2 %", "turnaround time, mean": "within 2 %",
-         "makespan": "within 2 %"}
+GOALS = {"dominated placements": "0", "exact fits missed": "0", "utilisation": "within 2 %",
+         "turnaround time, mean": "within 2 %"}
 
 
 def middle(repeats):
@@ -289,11 +251,11 @@ class Memory:
 class MemoryStory(Story):
     """Which jobs have memory that is far, and which of these need not."""
 
-    def __init__(self, trace, record, submitted, cycles):
+    def __init__(self, trace, record, submitted):
         self.memory = {node: Memory(machine) for node, machine in NODES.items()}
         self.asked = {job.name: job for job in trace}
         self.far, self.needless = set(), set()
-        super().__init__(trace, record, submitted, cycles)
+        super().__init__(trace, record, submitted)
 
     def start(self, judge, name, offered, cores):
         memory = self.asked[name].memory
@@ -330,51 +292,42 @@ WITH_GPUS = 0.6     # of these
 GPUS = {node: [set(domain) for domain in machine.domains(1)] for node, machine in NODES.items()}
 
 
-def with_gpus(trace, seed, kept):
-    """Without jobs that no node has enough cores for beside those kept for GPUs."""
+def with_gpus(trace, seed):
     chance = random.Random(seed)
-    most = max(machine.cores - kept * len(GPUS[node]) for node, machine in NODES.items())
-    trace = [job for job in trace if job.tasks * job.task_cpus <= most]
     return [job._replace(gpus=chance.choices((1, 2), (3, 1))[0])
             if job.nodes == 1 and job.tasks * job.task_cpus <= SMALL and chance.random() < WITH_GPUS else job
             for job in trace]
 
 
-def configured(kept):
+def configured():
     """Since 24.11 Slurm refuses Cores= that are not whole sockets: there NUMA nodes are its sockets, as at sites."""
-    restricted = f" RestrictedCoresPerGPU={kept}" if kept else ""
     lines = [f"NodeName={node} Name=gpu File={{folder}}/{node}gpu{i} Cores={min(near)}-{max(near)}\n"
              for node, all_near in GPUS.items() for i, near in enumerate(all_near)]
     conf, words = "GresTypes=gpu\n", {node: f"Gres=gpu:{len(near)}" for node, near in GPUS.items()}
     if SLURM_RELEASE >= (24, 11):
         conf += "SlurmdParameters=numa_node_as_socket\n"
-        words = {node: f"{said} Sockets={len(GPUS[node])} CoresPerSocket={len(GPUS[node][0])}{restricted}"
+        words = {node: f"{said} Sockets={len(GPUS[node])} CoresPerSocket={len(GPUS[node][0])}"
                  for node, said in words.items()}
     return {"conf": conf, "files": {"gres.conf": "".join(lines)}, "nodes": words}
 
 
 class GpuStory(Story):
-    """Which jobs have GPUs that are far from their cores, and which of these need not; and which without GPUs leave one
-    fewer cores than are kept for it."""
+    """Which jobs have GPUs that are far from their cores, and which of these need not."""
 
-    def __init__(self, trace, kept, record, submitted, cycles):
-        self.kept, self.intruders = kept, set()
-        self.asked = {job.name: job for job in trace}
+    def __init__(self, trace, record, submitted):
         self.cores = {node: set(range(machine.cores)) for node, machine in NODES.items()}
         self.gpus = {node: set(range(len(near))) for node, near in GPUS.items()}
-        self.held, self.far, self.needless, self.bare, self.needless_bare = {}, set(), set(), set(), set()
-        self.granted = {}
+        self.held, self.far, self.needless, self.granted = {}, set(), set(), {}
         for line in record.splitlines():
             words = line.split()
             if words[0] == "gpus":
                 self.granted[words[2]] = {node: set(map(int, text.split(",")))
                                           for node, text in (word.split(":") for word in words[3:])}
-        super().__init__(trace, record, submitted, cycles)
+        super().__init__(trace, record, submitted)
 
-    def could_be_near(self, node, count, gpus, each=False):
-        """Whether free GPUs of a node have so many free cores near them. each: and each of them has one."""
+    def could_be_near(self, node, count, gpus):
+        """Whether free GPUs of a node have so many free cores near them."""
         return any(len(self.cores[node] & set().union(*(GPUS[node][i] for i in some))) >= count
-                   and not (each and any(not self.cores[node] & GPUS[node][i] for i in some))
                    for some in itertools.combinations(sorted(self.gpus[node]), gpus))
 
     def start(self, judge, name, offered, cores):
@@ -384,10 +337,6 @@ class GpuStory(Story):
                 self.gpus[node] |= gpus
         granted = self.granted.get(name, {})
         for node, mine in granted.items():
-            if self.asked[name].tasks >= len(mine) > 1 and any(not cores[node] & GPUS[node][i] for i in mine):
-                self.bare.add(name)
-                if any(self.could_be_near(n, len(cores[node]), len(mine), True) for n in offered):
-                    self.needless_bare.add(name)
             if not cores[node] <= set().union(*(GPUS[node][i] for i in mine)):
                 self.far.add(name)
                 if any(self.could_be_near(n, len(cores[node]), len(mine)) for n in offered):
@@ -396,44 +345,17 @@ class GpuStory(Story):
         for node, mine, gpus in self.held[name]:
             self.cores[node] -= mine
             self.gpus[node] -= gpus
-            if not granted and any(len(near & self.without_gpus(node)) > len(near) - self.kept for near in GPUS[node]):
-                self.intruders.add(name)
-
-    def without_gpus(self, node):
-        """The cores there of jobs without GPUs."""
-        return {core for held in self.held.values() if not any(gpus for *_, gpus in held)
-                for at, mine, _ in held if at == node for core in mine}
-
-    def wait(self, with_gpus_only):
-        return statistics.fmean(self.started[name] - at for name, at in self.submitted.items()
-                                if bool(self.asked[name].gpus) == with_gpus_only)
 
 
 def gpu_run(sheet, args):
-    kept = args.restricted
-    if kept and SLURM_RELEASE < (24, 11):
-        sys.exit("select_plugin.py: --restricted needs Slurm 24.11 or later: make bench-select-gpu SLURM=26.05")
-    trace = with_gpus(make_trace(args), args.seed, kept)
-    told = stories(lambda trace, *record: GpuStory(trace, kept, *record), trace, args, GPU_CLUSTERS, **configured(kept))
+    trace = with_gpus(make_trace(args), args.seed)
+    told = stories(GpuStory, trace, args, GPU_CLUSTERS, **configured())
     total = args.repeat * sum(bool(job.gpus) for job in trace)
-
-    def add(what, value, unit, goal=""):
-        sheet.add(what, value(told["Topiary"]), unit, goal, f"{shown(value(told['Slurm']))} Slurm, "
-                  f"{shown(value(told['ignore']))} with TopoGpuCores=ignore")
-
-    def count(jobs):
-        return lambda some: sum(len(getattr(story, jobs)) for story in some)
-    add("jobs with GPUs, all cores near these", lambda some: total - count("far")(some), f"of {total}")
-    for what, jobs, goal in (
-            ("jobs with GPUs, some cores far although others were near", "needless", "0"),
-            ("jobs of several GPUs and as many tasks, one of the GPUs without a core near it", "bare", ""),
-            ("of these, jobs where each GPU could have had one, all cores near", "needless_bare", "0"),
-            *([(f"jobs without GPUs that left a GPU fewer than {kept} cores", "intruders", "0")] if kept else [])):
-        add(what, count(jobs), f"of {total}", goal)
-    for what, unit, figure in (("utilisation", "%", Story.utilisation),
-                               ("waiting time of jobs with GPUs, mean", "s", lambda story: story.wait(True)),
-                               ("waiting time of jobs without GPUs, mean", "s", lambda story: story.wait(False))):
-        add(what, lambda some, figure=figure: statistics.median(map(figure, some)), unit)
+    for what, jobs, goal in (("jobs with GPUs, some cores far although others were near", "needless", "0"),
+                             ("jobs with GPUs, some cores far", "far", "")):
+        ours, stock, ignore = (sum(len(getattr(story, jobs)) for story in told[name])
+                               for name in ("Topiary", "Slurm", "ignore"))
+        sheet.add(what, ours, f"of {total}", goal, f"{stock} Slurm, {ignore} with TopoGpuCores=ignore")
 
 
 # --- the whole controller: the time of a submission's RPC and slurmctld's CPU time
@@ -441,8 +363,7 @@ def gpu_run(sheet, args):
 WHOLE = Machine(2, 4, 2, 4)
 SLURMD_NODES = 4 * 10**5      # slurmds x nodes in slurm.conf: a slurmd needs 5 MB with 1,000 of them, 20 MB with 10,000
 SUBMIT = r"REQUEST_SUBMIT_BATCH_JOB\s+\(\s*\d+\)\s+count:(\d+)\s+ave_time:(\d+)"
-FIGURES = (("submission RPC, mean", "ms"), ("slurmctld's CPU time", "s"), ("scheduler cycle, mean", "ms"),
-           ("backfill cycle, mean", "ms"))
+FIGURES = (("submission RPC, mean", "ms"), ("slurmctld's CPU time", "s"))
 
 
 def slurmds_for(nodes):
@@ -525,7 +446,7 @@ class Controlled(Traced):
         if count != len(trace):
             raise RigError("trace", f"slurmctld counted {count} of {len(trace)} submissions",
                            self.folder / "log" / "slurmctld.log")
-        return (mean / 1e3, spent, *self.cycles(), 0.0, 0.0)[:len(FIGURES)]
+        return mean / 1e3, spent
 
 
 def controller_run(sheet, args):
@@ -544,7 +465,7 @@ def controller_run(sheet, args):
             ours, stock = ([r[name][i] for r in repeats] for name in ("Topiary", "Slurm"))
             sheet.add(figure, statistics.median(ours), unit, beside=f"{statistics.median(stock):.2f} {unit} Slurm")
             ratios = [mine / theirs for mine, theirs in zip(ours, stock) if theirs]
-            if ratios and "cycle" not in figure:
+            if ratios:
                 sheet.add(f"{figure}, relative to Slurm's", statistics.median(ratios), "times", "at most 1.05",
                           f"{len(ratios)} runs: {min(ratios):.2f} to {max(ratios):.2f}")
 
@@ -555,9 +476,8 @@ TRACE = {"jobs": (600, "so many"), "load": (80, "percent of all cores that they 
 PARTS = {
     "trace": Part(trace_run, "the same jobs with and without us, each placement judged", TRACE),
     "memory": Part(memory_run, "jobs with and without much memory: whose NUMA nodes can hold it", TRACE),
-    "gpu": Part(gpu_run, "jobs with and without GPUs: whose cores are near them",
-                {**TRACE, "restricted": (0, "so many cores of each GPU are kept for jobs with GPUs (Slurm 24.11)")}),
+    "gpu": Part(gpu_run, "jobs with and without GPUs: whose cores are near them", TRACE),
     "controller": Part(controller_run, "a submission's RPC and slurmctld's CPU time",
-                       {"nodes": ([12, 1000, 10000], "clusters of so many nodes"),
+                       {"nodes": ([1000, 10000], "clusters of so many nodes"),
                         "does": ("on", "TopoMode", ("on", "observe")), **TRACE}),
 }

@@ -25,12 +25,11 @@
 #include "client/cred.h"
 #include "clones.h"
 #include "delta/pack.h"
-#include "hwxml/canon.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define URLS 8
 #define BASES 64
-#define VARIANTS (4 * (VARIANT_COUNT - 1))	/* of each base */
+#define VARIANTS 16				/* of each base */
 #define TIMEOUT 60				/* seconds for an exchange */
 #define HEAD_MAX 8192
 #define SPREAD_MAX 600
@@ -42,9 +41,8 @@ enum mode { MODE_FULL, MODE_HASH, MODE_MIXED };
 struct args {
 	const char *config, *urls[URLS], *bases[BASES], *munge_socket, *log;
 	unsigned nurls, nbases, agents, first, threads, readers, reader_pause, window, deadline, pause_max, seed,
-		 generation, variants, pad;
+		 generation, variants;
 	int mode;
-	bool distinct;
 };
 
 /* A base and the machines of its kind that are not quite like it. */
@@ -58,7 +56,6 @@ struct agent {
 	unsigned attempt, exchanges;
 	uint64_t seq, draws;
 	uint64_t length;		/* 0 until the document was made once */
-	unsigned ack_us;		/* the exchange that was acknowledged */
 	char sha256[HASH_HEX];
 };
 
@@ -76,13 +73,6 @@ struct worker {
 	struct err why;
 };
 
-struct reader {
-	unsigned index, failures;
-	unsigned *us;
-	size_t n, cap;
-	pthread_t thread;
-};
-
 enum outcome { ACKNOWLEDGED, WANTED, AGAIN, REFUSED };
 
 static struct args o = { .agents = 100, .threads = 64, .deadline = 600, .pause_max = 300, .reader_pause = 50 };
@@ -92,10 +82,11 @@ static struct agent *agents;
 static unsigned *stored;		/* numbers of acknowledged nodes, for readers */
 static FILE *acknowledgements;
 static uid_t registry;
-static pthread_mutex_t results = PTHREAD_MUTEX_INITIALIZER;	/* of stored, last_reason */
+static pthread_mutex_t results = PTHREAD_MUTEX_INITIALIZER;	/* of stored, last_reason, ack_us, read_us */
+static json_t *ack_us, *read_us;				/* microseconds of each */
 static struct err last_reason;
 static int64_t began;
-static atomic_uint acknowledged, failed, retries, documents;
+static atomic_uint acknowledged, failed, retries, documents, read_failures;
 static atomic_ullong xml_bytes;
 static _Atomic int64_t last_ack;
 static atomic_bool over;
@@ -233,27 +224,18 @@ static int send_all(int fd, const struct buf *head, const struct buf *body)
 	return 0;
 }
 
-/* The value of a header of `head`, which ends with an empty line; its length in *len, or NULL. */
-static const char *header(const char *head, const char *name, size_t *len)
+/* The value of a header of `head`, up to the end of its line; "" without it. name: with its colon. */
+static const char *header(const char *head, const char *name)
 {
-	size_t n = strlen(name);
+	const char *at = strcasestr(head, name);
 
-	for (const char *line = strstr(head, "\r\n"); line; line = strstr(line + 2, "\r\n")) {
-		if (strncasecmp(line + 2, name, n) || line[2 + n] != ':')
-			continue;
-		line += 3 + n;
-		line += strspn(line, " \t");
-		*len = strcspn(line, "\r\n");
-		return line;
-	}
-	return NULL;
+	return at ? at + strlen(name) + strspn(at + strlen(name), " \t") : "";
 }
 
 static int receive(int fd, struct answer *a)
 {
 	char head[HEAD_MAX], *end = NULL;
-	size_t have = 0, length, len;
-	const char *value;
+	size_t have = 0, length;
 
 	while (!end) {
 		ssize_t n = have < HEAD_MAX - 1 ? recv(fd, head + have, HEAD_MAX - 1 - have, 0) : 0;
@@ -265,13 +247,12 @@ static int receive(int fd, struct answer *a)
 		end = strstr(head, "\r\n\r\n");
 	}
 	end[2] = '\0';
-	if (sscanf(head, "HTTP/1.%*1[01] %d", &a->status) != 1 || !(value = header(head, "Content-Length", &len)))
+	if (sscanf(head, "HTTP/1.%*1[01] %d", &a->status) != 1 ||
+	    sscanf(header(head, "\r\nContent-Length:"), "%zu", &length) != 1)
 		return -1;
-	length = strtoull(value, NULL, 10);
-	value = header(head, "Retry-After", &len);
-	a->retry_after = value ? strtoul(value, NULL, 10) : 0;
-	value = header(head, "Topiary-Ack", &len);
-	snprintf(a->ack, sizeof(a->ack), "%.*s", value && len < sizeof(a->ack) ? (int) len : 0, value ? value : "");
+	a->retry_after = strtoul(header(head, "\r\nRetry-After:"), NULL, 10);
+	if (sscanf(header(head, "\r\nTopiary-Ack:"), "%1023[^\r]", a->ack) != 1)
+		*a->ack = '\0';
 	a->body.len = 0;
 	if (!buf_reserve(&a->body, length + HEAD_MAX))
 		return -1;
@@ -438,7 +419,7 @@ static void act(struct worker *w, unsigned i)
 			fprintf(acknowledgements, "%s %s %" PRIu64 " %s\n", c.node, c.boot_id, c.seq, c.sha256);
 		a->step = DONE;
 		last_ack = now_us();
-		a->ack_us = last_ack - since;
+		json_array_append_new(ack_us, json_integer(last_ack - since));
 		stored[acknowledged] = number_of(a);
 		acknowledged++;
 	} else if (what != WANTED) {
@@ -476,19 +457,11 @@ static void *work(void *arg)
 
 /* --- readers */
 
-static void record(struct reader *r, unsigned us)
-{
-	if (r->n == r->cap && !(r->us = realloc(r->us, (r->cap = 2 * r->cap + 1024) * sizeof(*r->us))))
-		abort();
-	r->us[r->n++] = us;
-}
-
 static void *read_on(void *arg)
 {
-	struct reader *r = arg;
 	struct answer answer = {0};
 	struct buf head = {0};
-	uint64_t x = mixed(o.seed + r->index + 77);
+	uint64_t x = mixed(o.seed + (uintptr_t) arg + 77);
 	struct err e;
 
 	for (; !over; usleep(o.reader_pause * 1000)) {
@@ -503,10 +476,13 @@ static void *read_on(void *arg)
 		head.len = 0;
 		buf_printf(&head, "GET /v1/nodes/cn%06u HTTP/1.1\r\nHost: %s\r\n\r\n", number,
 			   o.urls[url] + strlen("http://"));
-		if (head.failed || exchange(&to[url], 0, &head, NULL, &answer, &e) || answer.status != 200)
-			r->failures++;
-		else
-			record(r, now_us() - since);
+		if (head.failed || exchange(&to[url], 0, &head, NULL, &answer, &e) || answer.status != 200) {
+			read_failures++;
+			continue;
+		}
+		pthread_mutex_lock(&results);
+		json_array_append_new(read_us, json_integer(now_us() - since));
+		pthread_mutex_unlock(&results);
 	}
 	buf_free(&head);
 	buf_free(&answer.body);
@@ -515,53 +491,21 @@ static void *read_on(void *arg)
 
 /* --- the result */
 
-static int by_value(const void *a, const void *b)
-{
-	unsigned x = *(const unsigned *) a, y = *(const unsigned *) b;
-
-	return (x > y) - (x < y);
-}
-
-/* Frees the times. */
-static json_t *percentiles(struct reader *r)
-{
-	json_t *j = json_null();
-
-	if (r->n) {
-		qsort(r->us, r->n, sizeof(*r->us), by_value);
-		j = json_pack("{s:I, s:f, s:f, s:f}", "count", (json_int_t) r->n, "p50_ms", r->us[r->n / 2] / 1e3,
-			      "p99_ms", r->us[r->n - 1 - r->n / 100] / 1e3, "max_ms", r->us[r->n - 1] / 1e3);
-	}
-	free(r->us);
-	return j;
-}
-
-static int report(struct reader *readers)
+static int report(void)
 {
 	double seconds = acknowledged ? (last_ack - began) / 1e6 : 0;
-	struct reader acks = {0}, reads = {0};
 	struct rusage u;
 	json_t *j;
 
-	for (unsigned i = 0; i < o.agents; i++)
-		if (agents[i].ack_us)
-			record(&acks, agents[i].ack_us);
-	for (struct reader *r = readers; r < readers + o.readers; r++) {
-		reads.failures += r->failures;
-		for (size_t k = 0; k < r->n; k++)
-			record(&reads, r->us[k]);
-		free(r->us);
-	}
 	getrusage(RUSAGE_SELF, &u);
 	j = json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:I, s:o, s:o, s:I, s:f, s:s}",
 		      "agents", (json_int_t) o.agents, "acknowledged", (json_int_t) acknowledged,
 		      "failed", (json_int_t) o.agents - acknowledged, "retries", (json_int_t) retries,
 		      "documents", (json_int_t) documents, "seconds", seconds,
 		      "per_second", seconds > 0 ? acknowledged / seconds : 0, "xml_bytes", (json_int_t) xml_bytes,
-		      "ack", percentiles(&acks), "reads", percentiles(&reads), "read_failures",
-		      (json_int_t) reads.failures, "cpu_seconds", u.ru_utime.tv_sec + u.ru_stime.tv_sec +
-		      (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6,
-		      "last_reason", last_reason.text);
+		      "ack_us", ack_us, "read_us", read_us, "read_failures", (json_int_t) read_failures,
+		      "cpu_seconds", u.ru_utime.tv_sec + u.ru_stime.tv_sec +
+		      (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6, "last_reason", last_reason.text);
 	if (!j || json_dumpf(j, stdout, JSON_REAL_PRECISION(6)) || printf("\n") < 0 || fflush(stdout))
 		return -1;
 	json_decref(j);
@@ -609,11 +553,9 @@ static void check_together(void *args, struct argp_state *state)
 static const struct cmd_option options[] = {
 	{ "agents", 0, "N", CMD_NUMBER(agents, 1, NODES_MAX), "Nodes that boot (100)" },
 	{ "first", 0, "N", CMD_NUMBER(first, 0, NODES_MAX - 1), "Number of the first one" },
-	{ "base", 'b', "XML", CMD_SET(base_add), "A machine to make them from; several take turns" },
-	{ "pad", 0, "BYTES", CMD_NUMBER(pad, 0, CANON_MAX_BYTES), "Grow each document to about BYTES" },
-	{ "distinct-structure", 0, NULL, CMD_FLAG(distinct), "Each node has devices that no other has together" },
-	{ "variants", 0, "PERCENT", CMD_NUMBER(variants, 0, 100),
-	  "Nodes with a card, a core or memory missing, or a card in another slot" },
+	{ "base", 'b', "FILE", CMD_SET(base_add),
+	  "The templates of a machine to make them from, those of its variants behind it; several take turns" },
+	{ "variants", 0, "PERCENT", CMD_NUMBER(variants, 0, 100), "Nodes that are made from a variant" },
 	{ "generation", 0, "N", CMD_NUMBER(generation, 0, 65535), "The nodes after N repairs" },
 	{ "mode", 'm', "MODE", CMD_KEYWORD(mode, mode_parse, "full, hash, mixed"),
 	  "full: what the registry asks for; hash: it knows all of them; mixed: each tenth was repaired" },
@@ -663,21 +605,17 @@ static int load_settings(struct settings *conf, struct err *e)
 
 static int load_kind(const char *path, struct kind *k, struct err *e)
 {
-	struct clones_how how = { .pad = o.pad, .distinct = o.distinct };
-	struct buf xml = {0};
-	struct err lacks;
+	struct buf text = {0};
+	char *rest, *one;
 
-	if (file_read(path, CANON_MAX_BYTES, &xml, e))
+	if (file_read(path, 64 << 20, &text, e))
 		return -1;
-	k->plain = clones_new(xml.data, xml.len, path, &how, e);
-	/* What a machine has none of cannot be missing in it. */
-	for (unsigned i = 0; k->plain && o.variants && i < VARIANTS; i++) {
-		how.variant = 1 + i % (VARIANT_COUNT - 1);
-		how.which = i;
-		if ((k->variants[k->nvariants] = clones_new(xml.data, xml.len, path, &how, &lacks)))
-			k->nvariants++;
-	}
-	buf_free(&xml);
+	rest = text.data;
+	k->plain = clones_new(strsep(&rest, "\f"), path, e);
+	while (k->plain && k->nvariants < VARIANTS && (one = strsep(&rest, "\f")))
+		if (!(k->variants[k->nvariants++] = clones_new(one, path, e)))
+			return -1;
+	buf_free(&text);
 	return k->plain ? 0 : -1;
 }
 
@@ -698,13 +636,14 @@ static int prepare(struct settings *conf, struct err *e)
 	heap = calloc(o.agents, sizeof(*heap));
 	agents = calloc(o.agents, sizeof(*agents));
 	stored = calloc(o.agents, sizeof(*stored));
-	return heap && agents && stored ? 0 : err_set(e, "out of memory");
+	ack_us = json_array();
+	read_us = json_array();
+	return heap && agents && stored && ack_us && read_us ? 0 : err_set(e, "out of memory");
 }
 
 static int rage(void)
 {
-	static struct reader readers[64];
-	static pthread_t threads[1024];
+	static pthread_t readers[64], threads[1024];
 
 	began = last_ack = now_us();
 	for (unsigned i = 0; i < o.agents; i++)
@@ -712,11 +651,9 @@ static int rage(void)
 	for (unsigned i = 0; i < o.threads; i++)
 		if (pthread_create(&threads[i], NULL, work, NULL))
 			abort();
-	for (unsigned i = 0; i < o.readers; i++) {
-		readers[i].index = i;
-		if (pthread_create(&readers[i].thread, NULL, read_on, &readers[i]))
+	for (unsigned i = 0; i < o.readers; i++)
+		if (pthread_create(&readers[i], NULL, read_on, (void *) (uintptr_t) i))
 			abort();
-	}
 	while (acknowledged + failed < o.agents && now_us() < began + o.deadline * INT64_C(1000000))
 		usleep(50000);
 	pthread_mutex_lock(&agenda);
@@ -727,8 +664,8 @@ static int rage(void)
 	for (unsigned i = 0; i < o.threads; i++)
 		pthread_join(threads[i], NULL);
 	for (unsigned i = 0; i < o.readers; i++)
-		pthread_join(readers[i].thread, NULL);
-	return report(readers);
+		pthread_join(readers[i], NULL);
+	return report();
 }
 
 int main(int argc, char **argv)

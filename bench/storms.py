@@ -16,6 +16,7 @@ from pathlib import Path
 
 from common import cpu_seconds, family, memory_of
 from registry_rig import BUILD, USER, Registry
+from rig import clones
 from rig.cluster import as_user, free_ports, port_open
 from rig.paths import CACHE
 from rig.processes import start_time, wait_until
@@ -93,9 +94,12 @@ class Stormy(Registry):
 
     # --- storms
 
-    def storm_command(self, bases, log=None, **options):
+    def storm_command(self, bases, log=None, pad=0, distinct=False, **options):
         command = [BUILD / "bench/storm", "--config", self.config, "--munge-socket", self.node_socket]
-        command += [part for base in bases for part in ("--base", base)]
+        for base in bases:
+            kind = self.folder / f"{Path(base).stem}.kind"
+            kind.write_text(clones.kind(base, options.get("variants"), pad, distinct), encoding="utf-8")
+            command += ["--base", kind]
         command += ["--log", log] if log else []
         for name, value in options.items():
             flag = "--" + name.replace("_", "-")

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from registry_rig import BUILD, POSTGRES, USER, run, superuser
+from rig import clones
 from rig.cluster import as_user
 from rig.processes import descendants, wait_until
 from upkeep_rig import BASE, all_there, clone, memory_below, name, relinked, upkept
@@ -208,8 +209,9 @@ def test_locked_table(registry):
 
 def test_postgres_is_killed_while_nodes_boot(registry, tmp_path):
     """What storm says is acknowledged is there; what is not comes again until it is."""
-    log = tmp_path / "acknowledged"
-    command = [BUILD / "bench/storm", "--config", registry.config, "--base", BASE, "--agents", "300", "--first", 3000,
+    log, kind = tmp_path / "acknowledged", tmp_path / "kind"
+    kind.write_text(clones.kind(BASE, True), encoding="utf-8")
+    command = [BUILD / "bench/storm", "--config", registry.config, "--base", kind, "--agents", "300", "--first", 3000,
                "--threads", "16", "--window", "4", "--pause-max", "2", "--deadline", "90", "--variants", "20",
                "--log", log]
     storm = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -4,19 +4,18 @@
 import os
 import random
 import re
-import subprocess
 import sys
 import tempfile
 import time
 
 import pytest
-from registry_rig import BUILD, ROOT, run
+from registry_rig import ROOT, run
+from rig.clones import clone
 
 sys.path.insert(0, str(ROOT / "bench"))
 
 import storms  # noqa: E402
 
-CLONE = BUILD / "tests/clone"
 VARIANTS = ("none", "nic", "core", "dimm", "pci")
 
 
@@ -37,9 +36,9 @@ def stormy():
 @pytest.mark.parametrize("base", storms.machines(), ids=lambda p: p.stem)
 def test_clones_are_nodes_as_hwloc_writes_them(stormy, tmp_path, base):
     """hwloc loads each and writes the same again; the registry takes it and gives it back; a number is a document."""
-    documents = {v: run([CLONE, "--variant", v, "--pad", "100000", base, "7"]) for v in VARIANTS}
+    documents = {v: clone(base, 7, v, pad=100000) for v in VARIANTS}
     assert len(set(documents.values())) == len(VARIANTS)
-    assert documents["none"] == run([CLONE, "--pad", "100000", base, "7"]) != run([CLONE, "--pad", "100000", base, "8"])
+    assert documents["none"] == clone(base, 7, pad=100000) != clone(base, 8, pad=100000)
     for variant, xml in documents.items():
         file, again = tmp_path / f"{variant}.xml", tmp_path / "again.xml"
         file.write_bytes(xml)
@@ -54,7 +53,7 @@ def test_clones_keep_sums_and_pairs(tmp_path):
     """A NUMA node's memory is that of its pages, and a card's GUID is the same wherever it stands."""
     base = next(b for b in storms.machines() if b.stem == "arm-2x64")
     for number in range(20):
-        xml = run([CLONE, "--variant", VARIANTS[number % 5], base, str(number)]).decode()
+        xml = clone(base, number, VARIANTS[number % 5]).decode()
         for memory, inside in re.findall(r'local_memory="(\d+)">(.*?)</object>', xml, re.S):
             assert int(memory) == sum(int(s) * int(n) for s, n in re.findall(r'size="(\d+)" count="(\d+)"', inside))
         guids = re.findall(r'"NodeGUID" value="(.*?)"', xml)
@@ -68,8 +67,8 @@ def test_clones_keep_sums_and_pairs(tmp_path):
 def test_a_machine_that_lacks_what_should_be_missing_is_refused(tmp_path):
     file = tmp_path / "bare.xml"
     file.write_bytes(run(["lstopo-no-graphics", "--input", "Package:1 Core:1 PU:1", "--of", "xml", "-"]))
-    done = subprocess.run([CLONE, "--variant", "core", file, "1"], capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and f"{file}: there is no core" in done.stderr
+    with pytest.raises(ValueError, match=f"{file}: no part for the variant core"):
+        clone(file, 1, "core")
 
 
 # --- storms

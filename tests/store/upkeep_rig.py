@@ -11,7 +11,8 @@ import tempfile
 import threading
 
 import pytest
-from registry_rig import BUILD, POSTGRES, USER, Registry, run
+from registry_rig import POSTGRES, USER, Registry
+from rig import clones
 from rig.cluster import as_user, free_ports, port_open
 from rig.machines import CACHE
 from rig.processes import descendants, wait_until
@@ -26,7 +27,7 @@ EACH = {"nic": 3, "core": 16, "dimm": 2}  # of them in a node: numbers so far ap
 
 def clone(number, variant="none"):
     """The XML of node cn000000 and so on; nic, core, dimm or pci: less of one, or elsewhere."""
-    return run([BUILD / "tests/clone", "--variant", variant, BASE, str(number)])
+    return clones.clone(BASE, number, variant)
 
 
 def alike(first, count, variant):

@@ -9,8 +9,9 @@ import random
 
 import pytest
 from rig import command
+from rig.clones import clone
 from rig.machines import machines
-from rig.paths import BUILD, CACHE
+from rig.paths import CACHE
 
 TWINS = 40
 pytestmark = pytest.mark.skipif(not machines(), reason="no machines: run packaging/setup")
@@ -32,9 +33,7 @@ def clones(folder, name, numbers, variant="none"):
     """Files of nodes like that machine; nic, core, dimm or pci: without one of these, or with it elsewhere."""
     paths = [folder / f"{variant}{i}.xml" for i in numbers]
     for number, path in zip(numbers, paths):
-        done = command.run(BUILD / "tests/clone", "--variant", variant, CACHE / "machines" / f"{name}.xml", number,
-                           status=0)
-        path.write_text(done.stdout)
+        path.write_bytes(clone(CACHE / "machines" / f"{name}.xml", number, variant))
     return paths
 
 
