@@ -375,7 +375,6 @@ static int judge_node(struct audit *u, struct audit_alloc *a, size_t n, struct e
 	return 0;
 }
 
-/* Whether a comma-separated list, NULL for one that is not known, has the word. */
 static bool list_has(const char *list, const char *word)
 {
 	size_t n = strlen(word);
@@ -383,7 +382,7 @@ static bool list_has(const char *list, const char *word)
 	for (const char *at = list; at; at = strchr(at, ','), at += at != NULL)
 		if (!strncmp(at, word, n) && (!at[n] || at[n] == ','))
 			return true;
-	return !list;
+	return false;
 }
 
 /* The leaf switches that a job of a partition could have: how many of the partition's nodes each has, descending. */
@@ -395,13 +394,17 @@ struct leaves {
 static int leaves_find(const struct audit *u, const char *partition, struct leaves *out)
 {
 	const struct slurm_parts *n = out->network = scontrol_network(&u->s, partition);
+	bool shown = false;	/* a node in no partition has no list, as all have none where they are not shown */
 
+	for (size_t i = 0; i < u->s.nnodes; i++)
+		shown |= u->s.nodes[i].partitions != NULL;
 	if (!n || !n->n)
 		return 0;
 	if (!(out->sizes = calloc(n->n, sizeof(*out->sizes))))
 		return -1;
 	for (size_t i = 0; i < u->s.nnodes; i++)
-		if (n->of[i] != SLURM_PART_NONE && (!*partition || list_has(u->s.nodes[i].partitions, partition)))
+		if (n->of[i] != SLURM_PART_NONE &&
+		    (!shown || !*partition || list_has(u->s.nodes[i].partitions, partition)))
 			out->sizes[n->of[i]]++;
 	qsort(out->sizes, n->n, sizeof(*out->sizes), descending);
 	return 0;

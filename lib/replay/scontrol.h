@@ -33,7 +33,7 @@ struct scontrol_node {
 	unsigned core_spec;		/* CoreSpecCount */
 	bool away;			/* no job begins there: down, drained, reserved; read of text */
 	bool affinity;			/* its reason is that cores of a GPU do not match sockets */
-	const char *partitions;		/* "batch,debug"; NULL: not known */
+	const char *partitions;		/* "batch,debug"; NULL: none, or not shown */
 };
 
 /* What a job has on each of some nodes. */

@@ -59,7 +59,8 @@ check-store: built
 
 # What only releases from 26.05 on have all of.
 SMOKE_2605 := $(addprefix tests/cluster/compose/test_,metrics.py exclusive_topology.py::test_blocks \
-	network.py::test_why_warns_of_nodes_in_several_blocks network.py::test_why_says_which_blocks_are_waited_for)
+	network.py::test_why_warns_of_nodes_in_several_blocks network.py::test_why_says_which_blocks_are_waited_for \
+	network.py::test_why_says_which_nodes_of_rings_are_waited_for network.py::test_audit_counts_the_switches_of_the_partition)
 # What is tried with each other Slurm, too: of every feature the tests in which Slurm, Open MPI or the kernel has a say.
 smoke = $(addprefix tests/cluster/test_$(strip $(1)).py::test_,$(2))
 SMOKE := tests/unit/test_decide.c \

@@ -257,6 +257,9 @@ def test_switches_by_partition(audit, tmp_path, seed):
         (tmp_path / partition).write_text("".join(
             f"SwitchName=s{i} Level=0 Nodes={','.join(sorted(leaf))}\n" for i, leaf in enumerate(some)) +
             "SwitchName=top Level=1 Nodes=n[1-12] Switches=s[0-3]\n" * bool(some))
+    within = {name: [p for p, some in of.items() if name in some] for name in names}
+    if seed > 3:        # n1 is in no partition
+        within["n1"], of = [], {partition: some - {"n1"} for partition, some in of.items()}
     jobs, true = "", {}
     for number in range(1, 13):
         partition = rng.choice(list(of))
@@ -265,8 +268,8 @@ def test_switches_by_partition(audit, tmp_path, seed):
         if leaves[partition]:
             true[str(number)] = (sum(bool(leaf & has) for leaf in leaves[partition]),
                                  least(leaves[partition], of[partition], len(has)))
-    within = {name: [p for p, some in of.items() if name in some] for name in names}
-    nodes = "".join(node_text(name, more=f"   Partitions={','.join(within[name])} \n") for name in names)
+    nodes = "".join(node_text(name, more=f"   Partitions={','.join(within[name])} \n" * bool(within[name]))
+                    for name in names)
     if seed % 2:
         nodes = json.dumps({"nodes": [{"name": name, "sockets": 2, "cores": 8, "threads": 1,
                                        "partitions": within[name]} for name in names]})
@@ -363,6 +366,34 @@ def test_hidden_jobs(audit):
 ])
 def test_what_is_no_output_of_scontrol(audit, nodes, jobs, words):
     assert words in audit(nodes, jobs, status=1)
+
+
+@pytest.mark.parametrize("switches, words", [
+    (b"SwitchName=s1 Nodes=n[0-999999999]\n", "Nodes of a switch are not a host list"),
+    (b"SwitchName=s1 Nodes=n[1-\n", "Nodes of a switch are not a host list"),
+    (b"SwitchName=s1 Nodes=n1\nSwitchName=s2 Nodes=n[1-2]\n", None),      # n1 is on two leaf switches
+    (b"\0SwitchName=\x1b[2J\xff Nodes=\n#SwitchName=s1 Nodes=n1\n# SwitchName=s2 Nodes=n2\n" * 9999, None),
+    (b"", None),
+], ids=["many", "cut", "twice", "bytes", "empty"])
+def test_hostile_switches(audit, tmp_path, switches, words):
+    """Refused, or nothing is said of them."""
+    (tmp_path / "switches").write_bytes(switches)
+    told = audit(node_text() + node_text("n2"), one_job(1, "0", node="n[1-2]", count=2), "--switches",
+                 tmp_path / "switches", status=int(words is not None))
+    assert words in told if words else told["audited"] == 1 and told["levels"]["switch"]["jobs"] == 0
+
+
+@pytest.mark.parametrize("nodes, jobs", [
+    (None, [1, None, [], "x", {"job_id": {"set": True, "number": "x"}, "job_resources": [1], "gres_detail": 3}]),
+    (None, [{"job_id": 1, "job_state": ["RUNNING"], "job_resources": {"nodes": {"allocation": [None, {"name": 7}]}}}]),
+    (None, [{"job_id": 1, "job_state": [["RUNNING"]], "partition": 9, "name": None, "cpus": -1}] * 2),
+    ([1, {"name": "n1", "sockets": 2, "cores": 8, "threads": 1, "partitions": [None, 3, {}]}, {"name": 4}], []),
+    ([{"name": "n1", "sockets": "x", "cores": 1e9, "threads": [1], "alloc_cpus": -3}], []),
+])
+def test_json_of_an_unknown_form(audit, nodes, jobs):
+    """Of a release to come, or hostile: nothing is taken for something else."""
+    told = audit(json.dumps({"nodes": nodes}) if nodes else node_text(), json.dumps({"jobs": jobs}))
+    assert told["audited"] == 0 and not told["worst"]
 
 
 def test_hostile_lines(audit, tmp_path):
