@@ -155,26 +155,39 @@ unsigned device_choice_shares(const struct device_groups *g, const struct device
 			      const uint64_t *free_cores, unsigned words, uint64_t *cores,
 			      struct device_share out[static DEVICE_SHARES_MAX])
 {
-	unsigned n = 0, more = __builtin_popcount(set->groups);
+	unsigned n = 0, left = want, few = want / 256 + 1, room[DEVICE_SHARES_MAX] = {0}, devices[DEVICE_SHARES_MAX];
 	bool odd = false;
 
 	memset(cores, 0, words * sizeof(*cores));
 	for (unsigned i = 0; i < g->n; i++) {
-		const uint64_t *near = g->cores + i * words;
-		unsigned devices;
-
-		if (!(set->groups & 1u << i))
+		left -= devices[i] = set->groups >> i & 1;
+		for (unsigned w = 0; devices[i] && w < words; w++) {
+			cores[w] |= g->cores[i * words + w] & free_cores[w];
+			room[i] += __builtin_popcountll(g->cores[i * words + w] & free_cores[w]);
+		}
+	}
+	/* Each has one; the others go where each then has the most free cores, of thousands several at once. */
+	for (unsigned best, some; left; left -= some) {
+		best = g->n;
+		for (unsigned i = 0; i < g->n; i++)
+			if (devices[i] && devices[i] < g->devices[i] &&
+			    (best == g->n ||
+			     (uint64_t) room[i] * (devices[best] + 1) > (uint64_t) room[best] * (devices[i] + 1)))
+				best = i;
+		if (best == g->n)
+			break;
+		some = g->devices[best] - devices[best];
+		some = some < few ? some : few;
+		some = some < left ? some : left;
+		devices[best] += some;
+	}
+	for (unsigned i = 0; i < g->n; i++) {
+		if (!devices[i])
 			continue;
-		/* At least one of each group. */
-		devices = want - --more;
-		devices = g->devices[i] < devices ? g->devices[i] : devices;
-		for (unsigned w = 0; w < words; w++)
-			cores[w] |= near[w] & free_cores[w];
-		if (!odd && share_add(near, words, devices, out, n))
+		if (!odd && share_add(g->cores + i * words, words, devices[i], out, n))
 			n++;
 		else
 			odd = true;
-		want -= devices;
 	}
 	return odd ? 0 : n;
 }

@@ -135,6 +135,9 @@ TEST(shares_are_ranges)
 	assert_memory_equal(out, ((struct device_share[]){ { 4, 4, 2 }, { 8, 4, 1 } }), 2 * sizeof(*out));
 	assert_int_equal(device_choice_shares(&g, &(struct device_set){ .groups = 5 }, 2, &all, 1, &cores, out), 2);
 	assert_memory_equal(out, ((struct device_share[]){ { 4, 4, 1 }, { 8, 4, 1 } }), 2 * sizeof(*out));
+	all = 0xf10;	/* fewer cores are free near the first ones */
+	assert_int_equal(device_choice_shares(&g, &(struct device_set){ .groups = 5 }, 3, &all, 1, &cores, out), 2);
+	assert_memory_equal(out, ((struct device_share[]){ { 4, 4, 1 }, { 8, 4, 2 } }), 2 * sizeof(*out));
 	near[1] = 0x1f;
 	assert_int_equal(device_choice_shares(&g, &(struct device_set){ .groups = 3 }, 3, &all, 1, &cores, out), 0);
 }
