@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include "cables.h"
 #include "client/claim.h"
-#include "cmd.h"
 #include "cores.h"
 #include "fabric/read/json.h"
 #include "fabric/write/export.h"
@@ -185,13 +185,15 @@ static void history_row(struct table *t, const json_t *version)
 /* --- the command --- */
 
 struct args {
-	struct cmd_words words;		/* the verb, then files or times of the registry's */
+	struct cmd_words words;		/* the verb, two hosts of route, then files or times of the registry's */
 	const struct verb *verb;
+	const char *const *hosts;
 	const char *const *files;
 	size_t nfiles;
 	struct buf exports;		/* const char *[]: XML files of nodes */
 	const char *nodes, *format, *output;
 	unsigned job, plane, limit;
+	bool import;
 };
 
 /* hwloc's "506b:4b03:003c:eee8"; of a GID the last four groups are the GUID of the port. 0: none. */
@@ -315,9 +317,44 @@ static int run_write(struct cmd *c, const struct args *a, struct err *e)
 	return rc;
 }
 
-static int run_import(struct cmd *c, const struct args *a, struct err *e)
+static int run_route(struct cmd *c, const struct args *a, struct err *e)
 {
-	struct fabric *f = read_files(a, e);
+	struct fabric *f = fabric_load(c, a, e);
+	json_t *costs = json_array(), *route;
+	unsigned host[2] = {0};
+	int rc = f ? 0 : -1;
+
+	for (unsigned i = 0; i < 2 && !rc; i++)
+		if ((host[i] = fabric_node(f, a->hosts[i], false)) == f->nnodes)
+			rc = err_set(e, "%s: this host is not in the network", a->hosts[i]);
+	if (!rc && host[0] == host[1])
+		rc = err_set(e, "%s: a route is between two hosts", a->hosts[0]);
+	for (unsigned i = 0; !rc && i < f->nplanes; i++) {
+		const struct hierarchy *h = f->planes[i].levels;
+		const struct hierarchy_host *from = h ? hierarchy_find(h, a->hosts[0]) : NULL;
+		const struct hierarchy_host *to = h ? hierarchy_find(h, a->hosts[1]) : NULL;
+
+		if (from && to)
+			json_array_append_new(costs, json_pack("{s:i, s:i}", "plane", (int) i, "cost",
+							       (int) hierarchy_distance(h, from, to)));
+	}
+	/* A file that states levels has no cables. */
+	route = rc ? NULL : json_pack("{s:o, s:O}", "routes", f->given ? json_array() :
+				      cables_routes(f, host[0], host[1]), "costs", costs);
+	if (!rc && !route)
+		rc = err_set(e, "out of memory");
+	else if (!rc && !json_array_size(costs) && !json_array_size(json_object_get(route, "routes")))
+		rc = err_set(e, "%s and %s: no plane of the network has both", a->hosts[0], a->hosts[1]);
+	else if (!rc)
+		rc = c->json ? cmd_print_json(route, e) : cables_print_route(route, a->hosts[0], a->hosts[1], e);
+	json_decref(route);
+	json_decref(costs);
+	fabric_free(f);
+	return rc;
+}
+
+static int import_fabric(struct cmd *c, const struct fabric *f, struct err *e)
+{
 	json_t *j = f ? fabric_json_parts(f) : NULL, *answer = NULL;
 	char *document = j ? json_dumps(j, JSON_COMPACT) : NULL;
 	struct buf path = {0};
@@ -331,7 +368,49 @@ static int run_import(struct cmd *c, const struct args *a, struct err *e)
 	json_decref(answer);
 	free(document);
 	json_decref(j);
+	return rc;
+}
+
+static int run_import(struct cmd *c, const struct args *a, struct err *e)
+{
+	struct fabric *f = read_files(a, e);
+	int rc = f ? import_fabric(c, f, e) : -1;
+
 	fabric_free(f);
+	return rc;
+}
+
+static int run_discover(struct cmd *c, const struct args *a, struct err *e)
+{
+	const struct args registry = { .files = NULL };
+	struct fabric *now = NULL, *before = NULL;
+	struct buf text = {0};
+	const struct cables_tool *tool = cables_discover(&text, e);
+	json_t *drift = NULL;
+	struct err own;
+	int rc = -1;
+
+	if (tool && a->output)
+		rc = cmd_write(a->output, &text, e);
+	else if (tool && tool->alone)
+		err_set(e, "%s knows the links of this host alone: collect them of all hosts by topiary fabric "
+			"discover -o FILE on each, then topiary fabric import FILE...", tool->name);
+	else if (tool)
+		now = fabric_parse(&(struct fabric_text){ text.data, tool->name, text.len }, 1, NULL, e);
+	if (now && !(before = fabric_load(c, &registry, &own)) && !a->import)
+		err_set(e, "%s", own.text);
+	if (before && !(drift = cables_drift(before, now)))
+		err_set(e, "out of memory");
+	else if (drift)
+		rc = c->json && !a->import ? cmd_print_json(drift, e) : cables_print_drift(drift, e);
+	else if (now && a->import)
+		rc = 0;
+	if (!rc && a->import)
+		rc = import_fabric(c, now, e);
+	json_decref(drift);
+	fabric_free(before);
+	fabric_free(now);
+	buf_free(&text);
 	return rc;
 }
 
@@ -346,18 +425,20 @@ static int run_history(struct cmd *c, const struct args *a, struct err *e)
 }
 
 #define ANY ((size_t) -1)
-#define VERBS "show, export, import or history"
+#define VERBS "show, route, discover, export, import or history"
 
 static const struct verb {
 	const char *name;
 	int (*run)(struct cmd *c, const struct args *a, struct err *e);
-	size_t least, most;		/* files, or times of the registry's */
+	size_t hosts, least, most;	/* hosts before the files; files, or times of the registry's */
 	const char *wanted;
 } verbs[] = {
-	{ "show", run_write, 0, ANY, "" },
-	{ "export", run_write, 0, ANY, "" },
-	{ "import", run_import, 1, ANY, "import: at least one FILE is required" },
-	{ "history", run_history, 0, 0, "history takes no file: it lists the versions in the registry" },
+	{ "show", run_write, 0, 0, ANY, "" },
+	{ "route", run_route, 2, 0, ANY, "route: two hosts are required" },
+	{ "discover", run_discover, 0, 0, 0, "discover takes no file: it runs a tool" },
+	{ "export", run_write, 0, 0, ANY, "" },
+	{ "import", run_import, 0, 1, ANY, "import: at least one FILE is required" },
+	{ "history", run_history, 0, 0, 0, "history takes no file: it lists the versions in the registry" },
 };
 
 static void add_export(void *args, const char *path, struct argp_state *state)
@@ -378,10 +459,15 @@ static void check_together(void *args, struct argp_state *state)
 			a->verb = &verbs[i];
 	if (!(v = a->verb))
 		argp_error(state, "'%s': invalid command, expected one of: " VERBS, a->words.list[0]);
-	a->files = (const char *const *) a->words.list + 1;
-	a->nfiles = a->words.n - 1;
+	a->hosts = (const char *const *) a->words.list + 1;
+	if ((size_t) a->words.n <= v->hosts)
+		argp_error(state, "%s", v->wanted);
+	a->files = a->hosts + v->hosts;
+	a->nfiles = a->words.n - 1 - v->hosts;
 	if (a->nfiles < v->least || a->nfiles > v->most)
 		argp_error(state, "%s", v->wanted);
+	if (a->import && (strcmp(v->name, "discover") || a->output))
+		argp_error(state, "--import applies to discover only, and excludes --output");
 	if (a->nodes && a->job)
 		argp_error(state, "--nodes and --job exclude each other");
 	if (!strcmp(v->name, "export") != !!a->format)
@@ -402,6 +488,7 @@ static const struct cmd_option options[] = {
 	{ "plane", 0, "N", CMD_NUMBER(plane, 0, UINT32_MAX),
 	  "export: the plane to write, from 0, in formats with a single plane (default: 0, the plane with the most "
 	  "hosts)" },
+	{ "import", 0, NULL, CMD_FLAG(import), "discover: store what was found in the registry" },
 	{ "limit", 0, "N", CMD_NUMBER(limit, 1, UINT32_MAX), "history: only the last N versions" },
 	{ "output", 'o', "FILE", CMD_TEXT(output), "Write to FILE, atomically" },
 	{0},
@@ -409,9 +496,11 @@ static const struct cmd_option options[] = {
 
 static const struct cmd_syntax syntax = {
 	options,
-	"show [FILE...|@WHEN]\nexport --format=NAME [FILE...|@WHEN]\nimport FILE...\nhistory",
-	"Show, convert or import a network fabric. It is read from the output of ibnetdiscover or opareport, "
-	"Slurm's topology.conf or topology.yaml, or a tree or torus in text; without a file, from the registry.",
+	"show [FILE...|@WHEN]\nroute HOST HOST [FILE...|@WHEN]\nexport --format=NAME [FILE...|@WHEN]\n"
+	"import FILE...\ndiscover\nhistory",
+	"Show, convert or import a network fabric, or the path between two of its hosts. It is read from the output of "
+	"ibnetdiscover, opareport or lldpcli, Slurm's topology.conf or topology.yaml, or a tree or torus in text; "
+	"without a file, from the registry.",
 	CMD_WORDS(words), NULL, check_together,
 };
 

@@ -103,7 +103,7 @@ _topiary() {
 		;;
 	fabric)
 		if ((COMP_CWORD == 2)); then
-			_topiary_offer "show export import history" "$current"
+			_topiary_offer "show route discover export import history" "$current"
 		else
 			_topiary_offer FILE "$current"
 		fi

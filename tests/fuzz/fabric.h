@@ -43,7 +43,7 @@ static void check_places(const struct hierarchy *h)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = begin_with(BEGIN, data, &size);
-	struct fabric *f = fabric_parse(text, size, "fuzz", NULL, NULL);
+	struct fabric *f = fabric_parse(&(struct fabric_text){ text, "fuzz", size }, 1, NULL, NULL);
 	struct buf out = {0};
 
 	free(text);

@@ -236,7 +236,7 @@ def test_registry_is_asked_without_files(fabric, tmp_path):
     config.write_text(config.read_text().replace("FabricFile=/nowhere", f"FabricFile={fabric.file('what is this?')}"))
     costs, _, said = mapped()
     assert (costs["network_levels"] == 0
-            and ":1: 'what': expected tree, torus, graph or node: mapping without the network" in said)
+            and ":1: 'what': expected tree, torus, graph, alltoall, ring or node: mapping without the network" in said)
 
 
 @pytest.mark.parametrize("cables, levels", [
@@ -429,3 +429,31 @@ def test_a_twin_that_is_removed_leaves_its_adapter(filled):
     sha256 = filled.sql("SELECT encode(sha256, 'hex') FROM node WHERE name = 'copy8'")
     assert filled.forget("copy8", b"", sha256=sha256).status == 200
     assert wait_until(lambda: filled.sql(kept) == "copy7", 60)
+
+
+def test_drift_of_cables_is_discovered(fabric, tmp_path, monkeypatch):
+    """By the tool of the host, here its output: each cable that differs from the registry's fabric; then stored."""
+    tool = tmp_path / "ibnetdiscover"
+
+    def now(text):
+        (tmp_path / "seen").write_text(text)
+        tool.write_text(f"#!/bin/sh\nexec cat {tmp_path}/seen\n")
+        tool.chmod(0o755)
+
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    fabric.imported(CABLES)
+    now(discovered(CABLES))
+    assert fabric.run("discover").stdout == "no cable differs from the registry's fabric\n"
+    # cn2 is on the other leaf switch, a trunk has lost a cable, and a port trains at a lower rate.
+    text = discovered([("cn2 mlx5_0", 0x21, "leaf2") if name == "cn2 mlx5_0" else (name, guid, to)
+                       for name, guid, to in CABLES[:3] + CABLES[4:]])
+    now(re.sub("EDR( - SW 1 . 0x0*a4)", r"QDR\1", text))
+    drift = [" ".join(line.split()) for line in fabric.run("discover").stdout.splitlines()]
+    assert sorted(drift[1:]) == [
+        "capacity leaf1 spine 2 x 100 Gbit/s 1 x 100 Gbit/s", "slow other cn1 1 x 100 Gbit/s 1 x 32 Gbit/s",
+        "wiring leaf1 cn2 1 x 100 Gbit/s -", "wiring leaf2 cn2 - 1 x 100 Gbit/s"], drift
+    rows = json.loads(fabric.run("discover", "--json").stdout)
+    assert sorted(row["severity"] for row in rows) == ["capacity", "slow", "wiring", "wiring"]
+    stored = fabric.run("discover", "--import").stdout
+    assert "wiring" in stored and re.search(r"^version \d+: 2 planes, ", stored, re.M), stored
+    assert fabric.run("discover").stdout == "no cable differs from the registry's fabric\n"

@@ -13,7 +13,7 @@ OWNS(json_t *, json_decref)
 static struct fabric *fabric_with(const char *text, const struct fabric_names *names)
 {
 	struct err e = {""};
-	struct fabric *f = fabric_parse(text, strlen(text), "test", names, &e);
+	struct fabric *f = fabric_parse(&(struct fabric_text){ text, "test", strlen(text) }, 1, names, &e);
 
 	if (!f)
 		fail_msg("%s\n%s", e.text, text);
@@ -492,7 +492,7 @@ static void fabric_refused(const char *text, const char *error)
 {
 	struct err e = {""};
 
-	if (fabric_parse(text, strlen(text), "test", NULL, &e))
+	if (fabric_parse(&(struct fabric_text){ text, "test", strlen(text) }, 1, NULL, &e))
 		fail_msg("taken: %s", text);
 	assert_string_equal(e.text, error);
 }

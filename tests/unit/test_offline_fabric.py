@@ -174,6 +174,141 @@ def test_a_nodes_export_tells_its_guids(tmp_path):
     assert [entry["name"] for entry in as_json("--xml", machine, found)["hosts"]] == [host]
 
 
+# --- between two hosts
+
+RAILS = """\
+CA 1 1 0x11 4x EDR - SW 1 1 0xa1 ( 'cn1 mlx5_0' - 'rail0' )
+CA 2 1 0x12 4x EDR - SW 1 1 0xa2 ( 'cn1 mlx5_1' - 'rail1' )
+CA 3 1 0x21 4x EDR - SW 1 2 0xa1 ( 'cn2 mlx5_0' - 'rail0' )
+CA 4 1 0x22 4x EDR - SW 1 2 0xa2 ( 'cn2 mlx5_1' - 'rail1' )
+CA 5 1 0x31 4x HDR - SW 1 1 0xa3 ( 'cn3 mlx5_0' - 'leaf3' )
+SW 1 5 0xa1 4x HDR - SW 1 1 0xb1 ( 'rail0' - 'spine1' )
+SW 1 6 0xa1 4x HDR - SW 1 1 0xb2 ( 'rail0' - 'spine2' )
+SW 1 5 0xa2 4x HDR - SW 1 2 0xb1 ( 'rail1' - 'spine1' )
+SW 1 5 0xa3 4x HDR - SW 1 3 0xb1 ( 'leaf3' - 'spine1' )
+SW 1 6 0xa3 4x HDR - SW 1 4 0xb1 ( 'leaf3' - 'spine1' )
+SW 1 7 0xa3 4x HDR - SW 1 4 0xb2 ( 'leaf3' - 'spine2' )
+CA 6 1 0x41 4x EDR - SW 1 1 0xc1 ( 'alone mlx5_0' - 'other' )
+"""
+# A dragonfly: two groups that are all joined, of rings of four routers.
+COMPOSED = """\
+alltoall 1 2 400 -1
+ring 1 4 200 1 0
+node a tree 1 1 1 -1
+ring 1 4 200 2 0 3
+node b tree 1 1 1 -1
+node c tree 1 1 1 -1
+"""
+
+
+@pytest.mark.parametrize("hosts, said", [
+    ("cn1 cn2", ["0 2 1 100 cn1 > rail0 > cn2", "0 2 1 100 cn1 > rail1 > cn2"]),
+    ("cn1 cn3", ["0 4 3 100 cn1 > rail0 > spine1 > leaf3 > cn3", "0 4 2 100 cn1 > rail1 > spine1 > leaf3 > cn3"]),
+    ("cn3 cn1", ["0 4 5 100 cn3 > leaf3 > spine1 > rail0 > cn1"]),
+    ("a b", ["plane 0: cost 400"]),
+    ("c b", ["plane 0: cost 200"]),
+    ("cn1 cn1", "cn1: a route is between two hosts"),
+    ("cn1 alone", "cn1 and alone: no plane of the network has both"),
+    ("cn1 cn9", "cn9: this host is not in the network"),
+])
+def test_a_route_between_two_hosts(tmp_path, hosts, said):
+    (tmp_path / "net").write_text(COMPOSED if hosts in ("a b", "c b") else RAILS)
+    done = topiary("route", *hosts.split(), tmp_path / "net")
+    if isinstance(said, str):
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", f"topiary: fabric: {said}\n")
+        return
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert lines[1:len(said) + 1] == said if lines[0].startswith("PLANE") else lines == said
+    rows = json.loads(output("route", "--json", *hosts.split(), tmp_path / "net"))["routes"]
+    assert [f"{r['plane']} {r['cables']} {r['paths']}" for r in rows] == \
+        [" ".join(row.split()[:3]) for row in said if ">" in row]
+
+
+def test_elements_of_a_composed_network(tmp_path):
+    """An alltoall is a tree of one level, a ring a torus of one dimension."""
+    (tmp_path / "net").write_text(COMPOSED)
+    assert output("export", "--format=paper", tmp_path / "net") == \
+        COMPOSED.replace("alltoall", "tree").replace("ring", "torus")
+
+
+# --- what hosts see by LLDP
+
+# Of lldpd 1.0.16, on a veth pair.
+NEIGHBOURS = """\
+local-chassis.chassis.mac=7e:52:85:f6:bf:67
+local-chassis.chassis.name=cn1
+local-chassis.chassis.descr=Compute
+local-chassis.chassis.mgmt-ip=fe80::7c52:85ff:fef6:bf67
+local-chassis.chassis.mgmt-iface=2
+local-chassis.chassis.Bridge.enabled=off
+local-chassis.chassis.Router.enabled=off
+local-chassis.chassis.Wlan.enabled=off
+local-chassis.chassis.Station.enabled=on
+lldp.v0.via=LLDP
+lldp.v0.rid=1
+lldp.v0.age=0 day, 00:00:03
+lldp.v0.chassis.mac=e2:3c:3f:36:e1:88
+lldp.v0.chassis.name=leaf1
+lldp.v0.chassis.descr=Debian GNU/Linux 12 (bookworm) Linux 6.18.44 #1 SMP PREEMPT_DYNAMIC @0 x86_64
+lldp.v0.chassis.mgmt-ip=fe80::e03c:3fff:fe36:e188
+lldp.v0.chassis.mgmt-iface=2
+lldp.v0.chassis.Bridge.enabled=on
+lldp.v0.chassis.Router.enabled=on
+lldp.v0.chassis.Wlan.enabled=off
+lldp.v0.chassis.Station.enabled=off
+lldp.v0.port.mac=e2:3c:3f:36:e1:88
+lldp.v0.port.descr=swp1
+lldp.v0.port.ttl=120
+lldp.v0.port.auto-negotiation.supported=no
+lldp.v0.port.auto-negotiation.enabled=no
+lldp.v0.port.auto-negotiation.current=10GbaseT - Four-pair Category 6A or better, full duplex mode only
+"""
+
+
+def test_neighbours_of_all_hosts_are_a_fabric(tmp_path):
+    """Of each host a file; a second port is a trunk, and a neighbour that forwards nothing is no switch."""
+    files = []
+    for host, switch in (("cn1", "leaf1"), ("cn2.cluster.example", "leaf1"), ("cn3", "Leaf  2.dc")):
+        text = NEIGHBOURS.replace("=cn1", f"={host}").replace("=leaf1", f"={switch}")
+        seen = text[text.index("lldp."):]
+        if host == "cn3":
+            text += seen.replace(".v0.", ".eth1.100.").replace("swp1", "swp9")
+            text += seen.replace(".v0.", ".eth2.").replace("Leaf  2.dc", "cn4").replace("enabled=on", "enabled=off")
+        files.append(tmp_path / host)
+        files[-1].write_text(text)
+    fabric = as_json(*files)
+    assert sorted((link["a"], link["b"], link["cables"], link["mbps"]) for link in fabric["links"]) == [
+        ("Leaf-2", "cn3", 2, 20000), ("Leaf-2", "lldp-top", 1, 0),
+        ("leaf1", "cn1", 1, 10000), ("leaf1", "cn2", 1, 10000), ("leaf1", "lldp-top", 1, 0)]
+    assert fabric["planes"][0]["kind"] == "fat tree"
+
+
+@needs_data
+def test_what_the_hosts_tool_prints_is_discovered(raw, tmp_path):
+    """The tool's recorded output, by its name; a tool that finds nothing, or no tool, is one line."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    tool = folder / "ibnetdiscover"
+    path = {"PATH": f"{folder}:/usr/bin:/bin"}
+    none = command.topiary("fabric", "discover", env={"PATH": str(folder)})
+    assert none.stderr == "topiary: fabric: none of ibnetdiscover, opareport and lldpcli is installed\n"
+    tool.write_text("#!/bin/sh\nexit 255\n")
+    tool.chmod(0o755)
+    failed = command.topiary("fabric", "discover", env={"PATH": str(folder)})
+    assert failed.stderr.endswith("topiary: ibnetdiscover: exit status 255\n"
+                                  "topiary: fabric: no tool of this host has found a network\n"), failed.stderr
+    tool.write_text(f"#!/bin/sh\nexec cat {raw['plafrim2'][0]}\n")
+    command.topiary("fabric", "discover", "-o", tmp_path / "found", env=path, status=0)
+    assert (tmp_path / "found").read_text() == raw["plafrim2"][0].read_text()
+    tool.unlink()
+    (folder / "lldpcli").write_text(f"#!/bin/sh\n[ $4 = neighbors ] || exec cat {tmp_path}/seen\n")
+    (tmp_path / "seen").write_text(NEIGHBOURS)
+    (folder / "lldpcli").chmod(0o755)
+    alone = command.topiary("fabric", "discover", "--import", env={"PATH": f"{folder}:/bin"})
+    assert alone.returncode == 1 and "lldpcli knows the links of this host alone: " in alone.stderr, alone.stderr
+
+
 @pytest.mark.parametrize("args, error", [
     (["show", "{folder}/none"], "{folder}/none: No such file or directory"),
     (["show", "{folder}/bad"], "{folder}/bad:2: expected SW, CA or RT"),
@@ -194,7 +329,7 @@ def test_bad_input_is_one_clear_error(tmp_path, args, error):
 
 
 @pytest.mark.parametrize("args, error", [
-    (["paint"], "'paint': invalid command, expected one of: show, export, import or history"),
+    (["paint"], "'paint': invalid command, expected one of: show, route, discover, export, import or history"),
     (["export", "--format=svg"], "unknown format 'svg': expected slurm, slurm-yaml, paper, scotch, dot or json"),
 ])
 def test_wrong_usage(args, error):

@@ -16,7 +16,7 @@ from rig.unit import confined, setting
 UNITS = ROOT / "packaging/systemd"
 # systemd's exposure level, 0 to 10
 SERVICES = {"topiary-agent": 2.5, "topiary-monitor": 2.5, "topiary-recheck": 2.5, "topiary-snapshot": 2.5,
-            "topiaryd": 2.5}
+            "topiary-fabric": 2.5, "topiaryd": 2.5}
 
 
 def tool(name):

@@ -18,6 +18,8 @@
  */
 enum { FABRIC_NO_PLANE = ~0u };
 
+#define LLDP_TOP "lldp-top"	/* the switch that joins those of which only the hosts' links are known */
+
 struct fabric_node {
 	char *name;		/* host: its name, or "H-GUID"; switch: unique, valid in Slurm's files */
 	char *description;	/* the name in the file; NULL: the same */
@@ -79,6 +81,7 @@ int fabric_names_add(struct fabric_names *n, uint64_t guid, const char *host, st
  * Reads files into one fabric; the format of each is detected:
  *   ibnetdiscover(8), as it is and with -p (also with its verbose output, as in hwloc's collections)
  *   Omni-Path's opareport(8) -o links
+ *   lldpd's lldpcli(8) -f keyvalue, of hosts: show chassis, then show neighbors; the switches are joined by LLDP_TOP
  *   Slurm's topology.conf(5): topology/tree, topology/block of Slurm 24.11, topology/ring of 25.11
  *   Slurm's topology.yaml(5): tree, block, ring and torus3d, of several topologies the default one
  *   the format of fabric/model/hierarchy.h; such a file must be the only one
@@ -87,7 +90,11 @@ int fabric_names_add(struct fabric_names *n, uint64_t guid, const char *host, st
  * with fabric_free, which accepts NULL.
  */
 struct fabric *fabric_read(const char *const *paths, size_t n, const struct fabric_names *names, struct err *e);
-struct fabric *fabric_parse(const char *text, size_t len, const char *name, const struct fabric_names *names,
+struct fabric_text {
+	const char *text, *name;	/* name: of the file, for errors */
+	size_t len;
+};
+struct fabric *fabric_parse(const struct fabric_text *texts, size_t n, const struct fabric_names *names,
 			    struct err *e);
 void fabric_free(struct fabric *f);
 

@@ -342,26 +342,33 @@ static int parse_hops(struct parser *p, struct hierarchy_level *level)
 	return 0;
 }
 
-static int parse_group(struct parser *p, enum hierarchy_form form, char *at, unsigned level, unsigned above,
+/* The words of a group's line. An alltoall costs the same between any two elements, as a tree of one level does. */
+static const struct group_word {
+	const char *word;
+	enum hierarchy_form form;
+	unsigned most;			/* dimensions */
+} group_words[] = {
+	{ "tree", HIERARCHY_TREE, HIERARCHY_LEVELS }, { "torus", HIERARCHY_TORUS, HIERARCHY_DIMS },
+	{ "graph", HIERARCHY_GRAPH, 1 }, { "alltoall", HIERARCHY_TREE, 1 }, { "ring", HIERARCHY_TORUS, 1 },
+};
+
+static int parse_group(struct parser *p, const struct group_word *w, char *at, unsigned level, unsigned above,
 		       unsigned *place)
 {
-	static const unsigned most[] = {
-		[HIERARCHY_TREE] = HIERARCHY_LEVELS, [HIERARCHY_TORUS] = HIERARCHY_DIMS, [HIERARCHY_GRAPH] = 1,
-	};
 	unsigned *list, count;
 	struct shape s = {0};
 	int n, group, rc;
 
 	if (level >= HIERARCHY_LEVELS)
 		return lines_wrong(&p->lines, "more than %u levels above a host", HIERARCHY_LEVELS);
-	if (form == HIERARCHY_GRAPH && level)
+	if (w->form == HIERARCHY_GRAPH && level)
 		return lines_wrong(&p->lines, "graph is allowed in the first line only");
-	if (read_shape(p, &at, most[form], &s) ||
-	    (n = set_levels(p, level, form, &s)) < 0 || (group = add_group(p, level, above, place)) < 0)
+	if (read_shape(p, &at, w->most, &s) ||
+	    (n = set_levels(p, level, w->form, &s)) < 0 || (group = add_group(p, level, above, place)) < 0)
 		return -1;
 	if (read_indices(p, &at, s.product, &list, &count))
 		return -1;
-	rc = form == HIERARCHY_GRAPH ? parse_hops(p, &p->h->level[level]) : 0;
+	rc = w->form == HIERARCHY_GRAPH ? parse_hops(p, &p->h->level[level]) : 0;
 	if (rc == 0)
 		rc = parse_elements(p, level, n, group, place, &s, list, count);
 	for (int d = 0; d < n; d++)
@@ -372,20 +379,18 @@ static int parse_group(struct parser *p, enum hierarchy_form form, char *at, uns
 
 static int parse_block(struct parser *p, unsigned level, unsigned group, unsigned *place)
 {
-	char *line = next_line(p, "tree, torus, graph or node"), *word;
+	static const char words[] = "tree, torus, graph, alltoall, ring or node";
+	char *line = next_line(p, words), *word;
 
 	if (!line)
 		return -1;
 	word = lines_word_next(&line);
 	if (!strcmp(word, "node"))
 		return parse_host(p, line, level, group, place);
-	if (!strcmp(word, "tree"))
-		return parse_group(p, HIERARCHY_TREE, line, level, group, place);
-	if (!strcmp(word, "torus"))
-		return parse_group(p, HIERARCHY_TORUS, line, level, group, place);
-	if (!strcmp(word, "graph"))
-		return parse_group(p, HIERARCHY_GRAPH, line, level, group, place);
-	return lines_wrong(&p->lines, "'%.60s': expected tree, torus, graph or node", word);
+	for (size_t i = 0; i < sizeof(group_words) / sizeof(group_words[0]); i++)
+		if (!strcmp(word, group_words[i].word))
+			return parse_group(p, &group_words[i], line, level, group, place);
+	return lines_wrong(&p->lines, "'%.60s': expected %s", word, words);
 }
 
 static int names_compare(const void *a, const void *b)

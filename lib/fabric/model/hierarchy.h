@@ -90,6 +90,7 @@ void hierarchy_sort(struct hierarchy *h);
  * The paper's text format, read and written: a line for each group, then its elements, depth first:
  *   tree|torus DIMENSIONS SIZE COST [SIZE COST ...] COUNT INDEX [INDEX ...]
  *                                              or -1 for COUNT and the indices: all of them
+ *   alltoall|ring 1 SIZE COST COUNT INDEX [INDEX ...]             or -1; written as a tree, as a torus
  *   graph 1 SIZE COST COUNT INDEX [INDEX ...]
  *   node HOST tree LEVELS SIZE COST [SIZE COST ...] COUNT INDEX [INDEX ...]        or -1
  * "graph" is Topiary's extension: allowed in the first line only, and followed by SIZE - 1 lines "hops H ...", the hops

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
+#include "fabric/model/names.h"
 #include "fabric/read/readers.h"
 
 #include "base/file.h"
@@ -383,6 +384,93 @@ static int read_links(struct lines *l, struct fabric_draft *m)
 	return links < stated ? lines_wrong(l, "%u of %u links: the report is cut off", links, stated) : 0;
 }
 
+/* --- lldpcli --- */
+
+/* Ports have names. */
+static unsigned port_number(const char *name)
+{
+	unsigned number = 0;
+
+	for (; *name; name++)
+		number = 31 * number + (unsigned char) *name;
+	return number % 0x7fffffff + 1;
+}
+
+/*
+ * Lldpd's lldpcli(8) -f keyvalue show chassis, then show neighbors, of one host after the other:
+ *	local-chassis.chassis.name=cn1
+ *	lldp.eth0.via=LLDP
+ *	lldp.eth0.chassis.name=leaf1
+ *	lldp.eth0.chassis.Bridge.enabled=on
+ *	lldp.eth0.port.descr=swp1
+ * A neighbour that forwards is a switch, and others are left out. Hosts do not see how switches are joined: they are
+ * by one more.
+ */
+static int read_neighbours(struct lines *l, struct fabric_draft *m)
+{
+	char *line, name[256] = "", port[256] = "";
+	int host = -1, leaf, top;
+	bool forwards = false, is_end;
+	unsigned near = 0, mbps = 0, of;
+
+	do {
+		char *value = (line = lines_next(l)) ? strchr(line, '=') : NULL, *key = NULL, *end;
+
+		if (line && !value)
+			return lines_wrong(l, "expected KEY=value, as lldpcli -f keyvalue prints");
+		if (value)
+			*value++ = '\0';
+		if (line && !strncmp(line, "lldp.", 5))
+			key = strstr(line, ".chassis.") ?: strstr(line, ".port.") ?: strstr(line, ".via");
+		if (key)
+			*key++ = '\0';
+		/* A neighbour ends where the next one begins. */
+		is_end = !line || !strncmp(line, "local-chassis.", 14) || (key && !strcmp(key, "via"));
+		if (is_end && forwards && *name) {
+			if ((leaf = draft_end(m, END_SWITCH, name)) < 0 ||
+			    (top = draft_end(m, END_SWITCH, LLDP_TOP)) < 0 ||
+			    draft_cable(m, host, near, leaf, port_number(port), mbps) ||
+			    draft_cable(m, leaf, ~0u, top, leaf + 1, 0))
+				return lines_wrong(l, "out of memory");
+			forwards = false;
+		}
+		if (line && !strcmp(line, "local-chassis.chassis.name")) {
+			value[names_short(value)] = '\0';
+			if (!names_fit(value))
+				return lines_wrong(l, "'%.100s': invalid host name", value);
+			if ((host = draft_end(m, END_HOST, value)) < 0)
+				return lines_wrong(l, "out of memory");
+		}
+		if (!key)
+			continue;
+		if (host < 0)
+			return lines_wrong(l, "neighbours of an unknown host: expected lldpcli -f keyvalue show "
+					   "chassis first");
+		if (!strcmp(key, "via")) {
+			*name = *port = '\0';
+			mbps = 0;
+			near = port_number(line + 5);
+		} else if (!strcmp(key, "chassis.name")) {
+			struct buf valid = {0};
+
+			value[names_short(value)] = '\0';
+			names_switch(value, &valid);
+			snprintf(name, sizeof(name), "%s", valid.data && !valid.failed ? valid.data : "");
+			buf_free(&valid);
+		} else if (!strcmp(key, "chassis.Bridge.enabled") || !strcmp(key, "chassis.Router.enabled")) {
+			forwards |= !strcmp(value, "on");
+		} else if (!strcmp(key, "port.ifname") || !strcmp(key, "port.descr") || !strcmp(key, "port.local") ||
+			   (!strcmp(key, "port.mac") && !*port)) {
+			snprintf(port, sizeof(port), "%s", value);
+		} else if (!strcmp(key, "port.auto-negotiation.current")) {
+			of = strtoul(value, &end, 10) % 1000000;
+			mbps = !strncmp(end, "Gbase", 5) ? 1000 * of : !strncasecmp(end, "base", 4) ? of : 0;
+		}
+	} while (line);
+	return host >= 0 ? 0 :
+		lines_wrong(l, "no local-chassis.chassis.name: expected lldpcli -f keyvalue show chassis");
+}
+
 /* --- any file --- */
 
 #define MAX_BYTES ((size_t) 256 << 20)
@@ -400,16 +488,13 @@ static const struct {
 	{ "Link Summary", read_links }, { "Rate NodeGUID", read_links }, { "<", read_links },
 	{ "Switch\t", read_discovered }, { "Switch ", read_discovered },
 	{ "Ca\t", read_discovered }, { "Ca ", read_discovered },
+	{ "local-chassis.", read_neighbours }, { "lldp.", read_neighbours },
 	{ "SwitchName", read_slurm }, { "Switches", read_slurm }, { "Nodes", read_slurm },
 	{ "BlockName", read_slurm }, { "BlockSizes", read_slurm }, { "RingName", read_slurm },
 	{ "Include ", read_slurm },
 	{ "---", read_yaml }, { "%YAML", read_yaml }, { "- ", read_yaml }, { "[", read_yaml }, { "{", read_yaml },
-	{ "tree ", read_paper }, { "torus ", read_paper }, { "graph ", read_paper }, { "node ", read_paper },
-};
-
-struct source {
-	const char *text, *name;
-	size_t len;
+	{ "tree ", read_paper }, { "torus ", read_paper }, { "graph ", read_paper }, { "alltoall ", read_paper },
+	{ "ring ", read_paper }, { "node ", read_paper },
 };
 
 /* Reached when there are several files: read_source reads a single one itself. */
@@ -419,7 +504,7 @@ static int read_paper(struct lines *l, struct fabric_draft *m)
 	return lines_wrong(l, "a file of this format cannot be combined with others");
 }
 
-static int read_source(const struct source *s, struct fabric_draft *m, struct hierarchy **given, struct err *e)
+static int read_source(const struct fabric_text *s, struct fabric_draft *m, struct hierarchy **given, struct err *e)
 {
 	int (*read)(struct lines *l, struct fabric_draft *m) = NULL;
 	struct lines l;
@@ -437,8 +522,8 @@ static int read_source(const struct source *s, struct fabric_draft *m, struct hi
 	if (!line)
 		err_set(e, "%s: empty", s->name);
 	else if (!read)
-		lines_wrong(&l, "'%.40s': unknown format; expected output of ibnetdiscover or opareport, "
-			    "topology.conf, topology.yaml, a tree or a torus", line);
+		lines_wrong(&l, "'%.40s': unknown format; expected output of ibnetdiscover, opareport or "
+			    "lldpcli, topology.conf, topology.yaml, a tree or a torus", line);
 	lines_close(&l);
 	if (!read)
 		return -1;
@@ -453,17 +538,17 @@ static int read_source(const struct source *s, struct fabric_draft *m, struct hi
 	return rc;
 }
 
-struct fabric *fabric_parse(const char *text, size_t len, const char *name, const struct fabric_names *names,
+struct fabric *fabric_parse(const struct fabric_text *texts, size_t n, const struct fabric_names *names,
 			    struct err *e)
 {
-	const struct source s = { text, name, len };
 	struct fabric_draft *m = draft_new();
 	struct hierarchy *given = NULL;
 	struct fabric *f = NULL;
+	int rc = m && n ? 0 : err_set(e, n ? "out of memory" : "no input file");
 
-	if (!m)
-		err_set(e, "%s: out of memory", name);
-	else if (read_source(&s, m, &given, e) == 0)
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = read_source(&texts[i], m, n == 1 ? &given : NULL, e);
+	if (rc == 0)
 		f = given ? fabric_given(given, e) : draft_finish(m, names, e);
 	draft_free(m);
 	return f;
@@ -471,24 +556,21 @@ struct fabric *fabric_parse(const char *text, size_t len, const char *name, cons
 
 struct fabric *fabric_read(const char *const *paths, size_t n, const struct fabric_names *names, struct err *e)
 {
-	struct fabric_draft *m = draft_new();
-	struct hierarchy *given = NULL;
+	struct fabric_text *texts = calloc(n + 1, sizeof(*texts));
+	struct buf *bufs = calloc(n + 1, sizeof(*bufs));
 	struct fabric *f = NULL;
-	int rc = m && n ? 0 : err_set(e, n ? "out of memory" : "no input file");
+	int rc = texts && bufs ? 0 : err_set(e, "out of memory");
 
 	for (size_t i = 0; i < n && rc == 0; i++) {
-		struct source s = {0};
-		struct buf b = {0};
-
-		rc = file_read_input(paths[i], MAX_BYTES, &s.name, &b, e);
-		s.text = b.data ? b.data : "";
-		s.len = b.len;
-		if (rc == 0)
-			rc = read_source(&s, m, n == 1 ? &given : NULL, e);
-		buf_free(&b);
+		rc = file_read_input(paths[i], MAX_BYTES, &texts[i].name, &bufs[i], e);
+		texts[i].text = bufs[i].data ? bufs[i].data : "";
+		texts[i].len = bufs[i].len;
 	}
 	if (rc == 0)
-		f = given ? fabric_given(given, e) : draft_finish(m, names, e);
-	draft_free(m);
+		f = fabric_parse(texts, n, names, e);
+	for (size_t i = 0; bufs && i < n; i++)
+		buf_free(&bufs[i]);
+	free(bufs);
+	free(texts);
 	return f;
 }
