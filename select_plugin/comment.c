@@ -110,6 +110,13 @@ static struct verdict verdict_begin(const job_record_t *job, const struct job_re
 			     .more_nodes = req->max_nodes > req->min_nodes, .all_tasks = req->tasks,
 			     .decided_row = -1, .decided_level = -1 };
 
+	if (req->unspread && outcome == VERDICT_WAITS) {
+		v.request.fit = FIT_SPREAD;
+		v.request.level = req->spread_level;
+	} else if (req->unspread) {
+		snprintf(v.reason, sizeof(v.reason), "fit spread became prefer: its tasks could not be spread on cores"
+			 " near the memory that it requires");
+	}
 	if (node >= 0)
 		job_request_need(req, 1, node, &need);
 	v.task_cores = device_cpus(job) ? 0 : need.task_cores;

@@ -327,6 +327,20 @@ void job_request_own_cores(struct job_request *a, bool own)
 	a->own_cores = own;
 }
 
+bool job_request_relax(struct job_request *a)
+{
+	if (!a->own_cores && (a->request.fit != FIT_SPREAD || a->request.memory != FIT_REQUIRE))
+		return false;
+	if (!a->own_cores) {
+		a->unspread = true;
+		a->spread_level = a->request.level;
+		a->request.fit = FIT_PREFER;
+		a->request.level = LEVEL_NODE;
+	}
+	job_request_own_cores(a, false);
+	return true;
+}
+
 bool job_request_shares_cores(const struct job_request *a, uint32_t tasks, int node)
 {
 	return tasks > 1 && cpus_per_core(a, node) > a->cpus_per_task;

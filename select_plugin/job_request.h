@@ -19,6 +19,8 @@ struct job_request {
 	bool overcommit;		/* more tasks than CPUs */
 	uint16_t tasks_per_core, threads_per_core;	/* 0: no limit */
 	bool own_cores;			/* spread tasks share no core where possible, without a request for that */
+	bool unspread;			/* fit spread, given up; it was at spread_level */
+	enum level spread_level;
 	uint32_t min_nodes, max_nodes;
 	uint32_t min_cpus;		/* on each node */
 	uint32_t devices, device_cpus;	/* of --gpus: on all nodes, and the CPUs for each (--cpus-per-gpu), or 0 */
@@ -42,6 +44,12 @@ void job_request_at_least(struct job_request *a, uint32_t nodes);
 
 /* Sets whether tasks must not share cores. */
 void job_request_own_cores(struct job_request *a, bool own);
+
+/*
+ * Of what is only preferred, a job that cannot have all of it gives up cores of its own first; then, if its memory must
+ * be near, that its tasks are spread. False when nothing is left.
+ */
+bool job_request_relax(struct job_request *a);
 
 /* Whether some tasks would share cores of a node. */
 bool job_request_shares_cores(const struct job_request *a, uint32_t tasks, int node);

@@ -461,12 +461,13 @@ static bool place(void *user, struct candidate_set *s, bool last)
 	struct attempt *a = user;
 
 	a->last = last;
-	if (s->req->own_cores) {
-		if (attempts_make(a, s, true))
+	do {
+		s->need = (struct candidate_tasks){0};
+		if ((!s->req->unweighed && attempts_make(a, s, true)) ||
+		    (!s->req->own_cores && attempts_make(a, s, false)))
 			return true;
-		job_request_own_cores(s->req, false);
-	}
-	return (!s->req->unweighed && attempts_make(a, s, true)) || attempts_make(a, s, false);
+	} while (job_request_relax(s->req));
+	return false;
 }
 
 /* A required placement may preempt jobs; a preferred one never does. */
@@ -631,14 +632,13 @@ static int job_refuse(const struct call *c, const char *why)
 /* Whether a job with a requirement can ever run. Slurm only looks at counts, so the requirement is checked first. */
 static int test_only(const struct call *c, struct candidate_set *s)
 {
-	bool can = start_estimate_possible(s);
 	struct buf text = {0};
+	bool can;
 
-	/* Tasks that are spread share cores where there are too few. */
-	if (!can && s->req->own_cores) {
-		job_request_own_cores(s->req, false);
+	do {
+		s->need = (struct candidate_tasks){0};
 		can = start_estimate_possible(s);
-	}
+	} while (!can && job_request_relax(s->req));
 	if (!can && candidates_unknown(s) < 0 && !candidates_cache.refused) {
 		add_requirement(s, &text);
 		job_refuse(c, text.failed ? "out of memory" : text.data);

@@ -522,9 +522,7 @@ static int memory_refuse(const struct job_request *req, const bitstr_t *nodes, c
 	uint64_t memory = each ? req->memory : each_device ? kinds->need->each :
 			  memory_wanted(req, kinds, MAX(req->tasks, 1));
 	uint32_t count = bit_set_count((bitstr_t *) nodes);
-	enum level level = req->request.level, spread = req->request.fit != FIT_SPREAD ? LEVEL_NODE :
-				level == LEVEL_NODE ? LEVEL_L3 : level;
-	bool larger = false;		/* than a task: some node's largest domain */
+	enum level level = req->request.level;
 	struct score_need need;
 	struct buf text = {0};
 	char path[128];
@@ -544,8 +542,6 @@ static int memory_refuse(const struct job_request *req, const bitstr_t *nodes, c
 		buf_printf(&text, " at %s", path);
 	else if (req->request.fit == FIT_REQUIRE && level != LEVEL_NODE)
 		buf_printf(&text, " in one %s", level_noun(level, 1));
-	else if (spread)
-		buf_printf(&text, ", those of each task in one %s,", level_noun(spread, 1));
 	if (memory)
 		buf_printf(&text, " whose NUMA nodes hold %llu MB%s", (unsigned long long) memory,
 			   each ? " for each CPU" : each_device ? " for each GPU" : "");
@@ -553,10 +549,6 @@ static int memory_refuse(const struct job_request *req, const bitstr_t *nodes, c
 		buf_puts(&text, ": ");
 	if (!one)
 		holds_print(kinds, n, req->tasks, &text);
-	for (unsigned k = 0; spread && k < n; k++)
-		larger |= need.task_cores <= largest_domain(kinds[k].shape, spread);
-	if (spread && !larger)
-		buf_puts(&text, "; tasks that are larger than that need a wider --topo-level");
 	err_set(e, "%s: %s", req->asked_memory ? "--topo-mem=require" : "TopoMem=require in slurmctld's topiary.conf",
 		text.failed ? "no nodes hold the job's memory so" : text.data);
 	buf_free(&text);
@@ -629,6 +621,8 @@ static int placement_check(const job_desc_msg_t *job, slurm_list_t asked, const 
 		return 0;
 	if (near && no_memory)
 		default_memory(job, &req);
+	if (near)
+		job_request_relax(&req);
 	nodes = nodes_of(job);
 	device_locality_read(asked, job->pn_min_memory != NO_VAL64, nodes, &req, &devices);
 	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1))

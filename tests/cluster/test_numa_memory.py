@@ -187,11 +187,15 @@ def test_requirement_of_the_site_is_refused_with_its_reason(node):
 
 
 def test_tasks_that_spread_and_are_larger_than_a_domain(node):
-    options = ["-c9", "--topo-fit=spread", "--topo-mem=require"]
-    refused = node.refused(1, 0.1, *options)
-    assert ", those of each task in one L3 cache, whose NUMA nodes hold " in refused
-    assert "MB; tasks that are larger than that need a wider --topo-level\n" in refused
-    assert node.refused(1, 0.1, *options, "--topo-level=package") == ""
+    """To be spread is a preference: what is required is that their memory is near."""
+    options = ["--topo-fit=spread", "--topo-mem=require"]
+    for cores, became in ((9, True), (8, False)):
+        number = node.submit(1, 0.1, f"-c{cores}", *options)
+        assert sum(node.where(number).values()) == cores
+        said = node.cluster.topiary("why", "-v", number, user=JOB_USER).stdout
+        assert ("fit spread became prefer: its tasks could not be spread" in said) == became, said
+    refused = node.refused(1, 8, *options)
+    assert "no node that the job may get has 1 core whose NUMA nodes hold " in refused, refused
 
 
 @pytest.mark.parametrize("options, words", [
