@@ -48,12 +48,12 @@ static void check_parts(void *args, struct argp_state *state)
 	struct args *a = args;
 
 	for (int i = 0; i < a->parts.n; i++) {
-		unsigned before = a->which;
+		unsigned part = 0;
 
 		for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
-			if (!strcmp(parts[k].name, a->parts.list[i]))
-				a->which |= parts[k].part;
-		if (a->which == before)
+			part |= !strcmp(parts[k].name, a->parts.list[i]) ? parts[k].part : 0;
+		a->which |= part;
+		if (!part)
 			argp_error(state, "'%s': expected placement, options or messages", a->parts.list[i]);
 	}
 }
@@ -228,6 +228,37 @@ static int check_plugin(const char *dir, const char *file, const char *advice, s
 
 #define INSTALL "install topiary-slurm on this host, or use --plugins"
 
+/* Slurm takes no relative path, and a list of directories is divided at ':'. out: without a '/' at its end. */
+static int check_directory(const char *option, const char *dir, char out[static PATH_MAX], struct err *e)
+{
+	size_t len = strlen(dir);
+
+	while (len > 1 && dir[len - 1] == '/')
+		len--;
+	if (*dir != '/' || len >= PATH_MAX || dir[strcspn(dir, ":,#=\"'\\ \t\r\n")])
+		return err_set(e, "--%s=%.200s: expected an absolute path without blanks, quotes and any of :,#=\\",
+			       option, dir);
+	snprintf(out, PATH_MAX, "%.*s", (int) len, dir);
+	return 0;
+}
+
+/* Directories of PluginDir that are not ours, and have the plugins of Topiary. */
+static void report_others(const struct edits *x, const char *ours)
+{
+	const struct conf_key *k = slurm_conf_find(&x->conf, "PluginDir");
+	char *all = k ? strdup(k->value) : NULL, *rest = all, *dir;
+
+	while (rest && (dir = strsep(&rest, ":"))) {
+		size_t len = strlen(ours);
+
+		if ((strncmp(dir, ours, len) || dir[len + strspn(dir + len, "/")]) && *dir == '/' &&
+		    !check_plugin(dir, SPANK, "", NULL))
+			fprintf(stderr, "topiary: PluginDir keeps %s, which has Topiary's plugins: to remove it, too,"
+				" use --plugins=%s\n", dir, dir);
+	}
+	free(all);
+}
+
 static int change_placement(struct edits *x, const struct args *a, bool enable, struct err *e)
 {
 	const struct list list = { "PluginDir", { a->ours }, ':' };
@@ -236,6 +267,7 @@ static int change_placement(struct edits *x, const struct args *a, bool enable, 
 	snprintf(whole, sizeof(whole), "PluginDir=%s:%s" MARK, a->ours, a->theirs);
 	if (!enable) {
 		whole[strlen(whole) - strlen(MARK)] = '\0';
+		report_others(x, a->ours);
 		return list_remove(x, &list, whole + strlen("PluginDir="), e);
 	}
 	if (check_plugin(a->ours, SELECT, INSTALL, e) ||
@@ -408,11 +440,18 @@ static int change(struct cmd *c, const struct cmd_syntax *syntax, int argc, char
 	static const struct list messages = { "JobSubmitPlugins", { "topiary", "job_submit/topiary" }, ',' };
 	struct args a = { .ours = SLURM_PLUGINDIR, .theirs = SLURM_OWN_PLUGINDIR };
 	const char *path = slurm_conf_path();
+	char ours[PATH_MAX], theirs[PATH_MAX];
 	struct edits slurm = {0}, stack = {0};
 	int rc, more = 0;
 
-	if (cmd_parse(c, syntax, &a, argc, argv, e))
+	if (cmd_parse(c, syntax, &a, argc, argv, e) || check_directory("plugins", a.ours, ours, e) ||
+	    check_directory("slurm-plugins", a.theirs, theirs, e))
 		return -1;
+	if (enable && c->config && *c->config != '/')
+		return err_set(e, "--config=%.200s: expected an absolute path, which plugstack.conf is to have",
+			       c->config);
+	a.ours = ours;
+	a.theirs = theirs;
 	if (!strcmp(path, SLURM_CONF_CONFIGLESS))
 		return err_set(e, "%s comes from the controller: run this command there", path);
 	if (!a.which)

@@ -270,6 +270,8 @@ static int learned_print(const struct cmd *c, const struct args *a, struct err *
 	size_t n;
 	int rc = learned_list(a->files.n > 1 ? a->files.list[1] : "", &ids, &n, e);
 
+	if (!rc && !n && a->files.n > 1)
+		rc = err_set(e, "%s: no learned matrix; see topiary matrix list", a->files.list[1]);
 	for (size_t i = 0; i < n; i++) {
 		const struct learned_run *last;
 		struct learned l;
@@ -306,22 +308,36 @@ static int learned_print(const struct cmd *c, const struct args *a, struct err *
 	return table_finish(t, e);
 }
 
-/* The only one that begins so. */
-static int find_learned(const char *word, struct learned *out, struct err *e)
+/* The only one that begins so, malloc'ed. */
+static char *find_id(const char *word, struct err *e)
 {
-	bool missing;
-	char **ids;
+	char **ids, *only = NULL;
 	size_t n;
-	int rc = learned_list(word, &ids, &n, e);
 
-	if (!rc && n == 1)
-		rc = learned_read(ids[0], out, &missing, e);
-	else if (!rc)
-		rc = err_set(e, n ? "%s: %zu learned matrices begin so; see topiary matrix list" :
-			     "%s: no learned matrix; see topiary matrix list", word, n);
-	for (size_t i = 0; i < n; i++)
+	if (!*word) {
+		err_set(e, "an empty word is no matrix; see topiary matrix list");
+		return NULL;
+	}
+	if (learned_list(word, &ids, &n, e))
+		return NULL;
+	if (n == 1)
+		only = ids[0];
+	else
+		err_set(e, n ? "%s: %zu learned matrices begin so; see topiary matrix list" :
+			"%s: no learned matrix; see topiary matrix list", word, n);
+	for (size_t i = n == 1; i < n; i++)
 		free(ids[i]);
 	free(ids);
+	return only;
+}
+
+static int find_learned(const char *word, struct learned *out, struct err *e)
+{
+	char *id = find_id(word, e);
+	bool missing;
+	int rc = id ? learned_read(id, out, &missing, e) : -1;
+
+	free(id);
 	return rc;
 }
 
@@ -393,13 +409,16 @@ static int learned_forget(const struct cmd *c, const struct args *a, struct err 
 
 	(void) c;
 	for (int i = 1; i < a->files.n && !rc; i++) {
-		const char *word = a->files.list[i];
-		char folder[PATH_MAX], path[2 * PATH_MAX], **ids;
-		size_t n;
+		char folder[PATH_MAX], path[2 * PATH_MAX], **ids = NULL;
+		size_t n = 0;
 
-		rc = learned_list(strcmp(word, "all") ? word : "", &ids, &n, e) || learned_folder(folder, false, e);
-		if (!rc && !n && strcmp(word, "all"))
-			rc = err_set(e, "%s: no learned matrix; see topiary matrix list", word);
+		rc = learned_folder(folder, false, e);
+		if (!rc && !strcmp(a->files.list[i], "all"))
+			rc = learned_list("", &ids, &n, e);
+		else if (!rc && (ids = calloc(1, sizeof(*ids))) && (ids[0] = find_id(a->files.list[i], e)))
+			n = 1;
+		else
+			rc = -1;
 		for (size_t one = 0; one < n; one++) {
 			snprintf(path, sizeof(path), "%s/%s.mat", folder, ids[one]);
 			if (!rc && unlink(path))
@@ -433,6 +452,7 @@ static int learned_learn(const struct cmd *c, const struct args *a, struct err *
 {
 	const char *folder = a->files.list[1], *tag = a->tag ? a->tag : "";
 	DIR *dir = opendir(folder);
+	unsigned programs = 0;
 	struct dirent *d;
 
 	(void) c;
@@ -449,6 +469,7 @@ static int learned_learn(const struct cmd *c, const struct args *a, struct err *
 
 		if (sscanf(d->d_name, "rank.%40[0-9a-z].program%n", found, &end) != 1 || !end || d->d_name[end])
 			continue;
+		programs++;
 		snprintf(prefix, sizeof(prefix), "rank.%s.", found);
 		snprintf(path, sizeof(path), "%s/%s", folder, d->d_name);
 		rc = file_read(path, PATH_MAX, &program, &why) || lstat(path, &st) ? -1 : 0;
@@ -474,8 +495,8 @@ static int learned_learn(const struct cmd *c, const struct args *a, struct err *
 		buf_free(&program);
 	}
 	closedir(dir);
-	(void) e;
-	return 0;
+	/* A job may start no MPI program. */
+	return programs || a->job ? 0 : err_set(e, "%s: no records of ranks: no file rank.KEY.program", folder);
 }
 
 int cmd_matrix(struct cmd *c, int argc, char **argv, struct err *e)

@@ -159,7 +159,7 @@ static int make_directory(char *path, struct err *e)
 	if (user_check(&step.user, e))
 		return -1;
 	if (*path != '/')
-		return err_set(e, "--topo-capture=%.200s: not an absolute path", path);
+		return err_set(e, "%s%.200s: not an absolute path", learns ? "" : "--topo-capture=", path);
 	if (learns)
 		file_make_parents(path, 0700);
 	if (mkdir(path, 0700) && errno != EEXIST)
@@ -321,7 +321,8 @@ int capture_begin(spank_t sp, int argc, char **argv)
 		return 0;
 	name_directory(directory, sizeof(directory));
 	if (make_directory(directory, &e) || start_merge(&e)) {
-		slurm_spank_log("topiary: job %u is not captured: %s", step.job, printable(e.text));
+		slurm_spank_log("topiary: job %u%s: %s", step.job, learns ? ": --topo-matrix=auto learns nothing" :
+				" is not captured", printable(e.text));
 		return 0;
 	}
 	snprintf(prefix, sizeof(prefix), "%s/rank", directory);
@@ -342,7 +343,7 @@ static bool has_byte(const struct buf *b, char byte)
  */
 int capture_end(spank_t sp, int argc, char **argv)
 {
-	char directory[PATH_MAX];
+	char directory[PATH_MAX], how[PATH_MAX + 16];
 	struct buf received = {0};
 	struct err e;
 	int late;
@@ -355,8 +356,12 @@ int capture_end(spank_t sp, int argc, char **argv)
 	close(merge_pipe[0]);
 	merge_pipe[0] = merge_pipe[1] = -1;
 	name_directory(directory, sizeof(directory));
-	err_set(&e, "job %u: the process that merges its records %s; run: topiary matrix -o %.200s %.200s",
-		step.job, late ? "did not end in time" : "was killed", options.capture, directory);
+	if (learns)
+		snprintf(how, sizeof(how), "learn --job=%u --tag=%s", step.job, options_learned_tag(options.matrix));
+	else
+		snprintf(how, sizeof(how), "-o %.200s", options.capture);
+	err_set(&e, "job %u: the process that merges its records %s; run: topiary matrix %s %.200s", step.job,
+		late ? "did not end in time" : "was killed", how, directory);
 	if (has_byte(&received, MERGE_STARTED) && !has_byte(&received, MERGE_ENDED))
 		slurm_spank_log("topiary: %s", printable(e.text));
 	buf_free(&received);

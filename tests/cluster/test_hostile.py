@@ -439,10 +439,10 @@ def test_child_that_misbehaves_is_one_warning(cluster, matrix, does, words):
     assert f"job {number}: {capture} was not written: " in ours(said)[0] and words in ours(said)[0], said
 
 
-def captured(cluster, name, *options):
+def captured(cluster, name, *options, recorded=("--topo-capture={}",)):
     """A job with --topo-capture that sleeps; its number and who gathers what it exchanged, once it has ended."""
     file = cluster.folder / "work" / f"{name}.{time.monotonic_ns()}"
-    number = cluster.batch("sleep 300", "-n1", f"--topo-capture={file}", f"--output={file}.out",
+    number = cluster.batch("sleep 300", "-n1", f"--output={file}.out", *(word.format(file) for word in recorded),
                            *options).stdout.strip()
     assert wait_until(lambda: processes_of(cluster, "topiary-merge") and processes_of(cluster, "sleep"), 60)
     return number, processes_of(cluster, "topiary-merge"), Path(f"{file}.out")
@@ -461,19 +461,25 @@ def stopped_command(cluster):
     assert not [line for line in log if "NOT ENDING" in line]
 
 
-@pytest.mark.parametrize("victim", ["command", "gatherer"])
+LEARNED = "--topo-matrix=auto:b3", "--export=ALL,TOPIARY_MATRICES={}.kept"
+
+
+@pytest.mark.parametrize("victim", ["command", "gatherer", "learner"])
 def test_stopped_helper_drains_no_node(cluster, victim):
     """A user's other job stops what runs at the end of this one: the step ends without it, and Slurm has nothing to
     complain of."""
     with stopped_command(cluster):
-        number, gatherers, output = captured(cluster, "stopped", "-w", "cn1")
-        if victim == "gatherer":
+        number, gatherers, output = captured(cluster, "stopped", "-w", "cn1",
+                                             **({"recorded": LEARNED} if victim == "learner" else {}))
+        if victim != "command":
             cluster.command(["kill", "-STOP", *gatherers], user=JOB_USER)
         cluster.command(["scancel", number])
         assert cluster.wait_job(number) == "CANCELLED"
         cluster.assert_at_rest()
-    said = ours(output.read_text().split("\n"))
-    assert len(said) == 1 and re.search(r"(was killed|did not end in time); run: topiary matrix -o", said[0]), said
+    said = [line for line in ours(output.read_text().split("\n")) if "no libtopiary-capture" not in line]
+    advice = rf"learn --job={number} --tag=b3 \S+\.kept/recording\.{number}$" if victim == "learner" else "-o "
+    assert len(said) == 1 and re.search(rf"(was killed|did not end in time); run: topiary matrix {advice}",
+                                        said[0]), said
 
 
 def test_stopped_map_drains_no_node(cluster, matrix):

@@ -2,9 +2,11 @@
 # Copyright (C) 2026 The Topiary authors
 """topiary enable and disable on the configurations that sites have."""
 import os
+import subprocess
 
 import pytest
 from rig.command import topiary
+from rig.paths import BUILD
 
 
 @pytest.fixture(name="site")
@@ -134,6 +136,31 @@ def test_a_key_given_twice_is_reported(site):
     done = site.run("enable", "messages")
     assert "slurm.conf:1: JobSubmitPlugins=lua has no effect" in done.stderr and done.returncode == 0
     assert site.run("disable").returncode == 0 and site.read()["slurm"] == "JobSubmitPlugins=lua\n"
+
+
+@pytest.mark.parametrize("words, says", [
+    (["--plugins", "plugins"], "--plugins=plugins: expected an absolute path"),
+    (["--plugins", "/a:/b"], "--plugins=/a:/b: expected an absolute path"),
+    (["--slurm-plugins", "/a b"], "--slurm-plugins=/a b: expected an absolute path"),
+    (["options", "--config", "topiary.conf"], "--config=topiary.conf: expected an absolute path")])
+def test_paths_that_slurm_would_not_find_are_refused(site, words, says):
+    """A relative directory in PluginDir ends every command of Slurm."""
+    site.write(slurm="PluginDir=THEIRS\n")
+    (site.etc / "topiary.conf").touch()
+    done = subprocess.run([BUILD / "topiary", "enable", "--plugins", site.ours, *words], capture_output=True, text=True,
+                          env={**os.environ, "SLURM_CONF": str(site.etc / "slurm.conf")}, cwd=site.etc, check=False)
+    assert done.returncode == 1 and says in done.stderr, done
+    assert site.read() == {"slurm": site.expand("PluginDir=THEIRS\n"), "topiary": ""}
+
+
+def test_a_directory_with_a_slash_and_parts_named_twice(site):
+    site.write(slurm="PluginDir=THEIRS\n")
+    site.ours = f"{site.ours}/"
+    for _ in range(2):
+        assert site.run("enable", "placement", "placement").returncode == 0
+    assert site.read()["slurm"] == site.expand("PluginDir=OURS:THEIRS\n").replace("/:", ":")
+    done = topiary("disable", "placement", env={**os.environ, "SLURM_CONF": str(site.etc / "slurm.conf")})
+    assert done.stdout == "nothing to change\n" and f"use --plugins={site.ours[:-1]}\n" in done.stderr, done
 
 
 def test_ours_comes_first(site):

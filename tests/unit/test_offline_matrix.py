@@ -215,7 +215,11 @@ def test_pattern_is_used_once_two_runs_agree(learned):
     assert topiary("export", "4-wide", "--format=dense").stdout.split("\n")[0] == "0 50 0 50"
     assert topiary("show", ids[0]).stdout.split("\n")[1] == "    ██  "
     assert "<svg" in topiary("show", "8", "--format=svg").stdout
-    assert "2 learned matrices begin so" in topiary("show", "4-").stderr
+    for word, words in ("4-", "2 learned matrices begin so"), ("", "an empty word"), ("5", "5: no learned matrix"):
+        for verb in "show", "export", "forget":
+            done = topiary(verb, word)
+            assert done.returncode == 1 and words in done.stderr and len(kept()) == 3, done
+    assert topiary("list", "5").returncode == 1 and "no learned matrix" in topiary("list", "5").stderr
     assert topiary("forget", "4-wide").returncode == 0 and len(kept()) == 2
     assert topiary("forget", "all").returncode == 0 and kept() == []
 
@@ -240,6 +244,12 @@ def test_damaged_file_is_replaced_by_the_next_run(learned, tmp_path, text):
     file.write_text(text)
     assert str(file) in kept()[0]["error"] and "not used" in topiary("list").stdout
     assert "replaced by this run" in learned(1) and kept()[0]["runs"] == 1
+
+
+def test_folder_without_records_is_named(tmp_path):
+    done = topiary("learn", tmp_path)
+    assert done.returncode == 1 and f"{tmp_path}: no records of ranks" in done.stderr
+    assert topiary("learn", "--job=7", tmp_path).returncode == 0  # a job without MPI
 
 
 def test_folder_and_files_must_be_the_users_alone(learned, tmp_path):
