@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "fuzz.h"
 #include "client/claim.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What is read is written again to the letter, and names a node that a path may hold. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-
+#include "fuzz.h"
 #include "map/places/places.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define RANKS_MAX 500u		/* more only take time */
 

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdint.h>
-#include <stdlib.h>
-
+#include "fuzz.h"
 #include "fabric/read/json.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What a document is taken for is told as a document that is taken for the same. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "fuzz.h"
 #include "delta/field_layout.h"
 
 #define MAX (1u << 20)
@@ -21,8 +18,6 @@ static const char NODE[] =
 	"  <info name=\"SysImageGUID\" value=\"506b:4b03:003c:eee8\"/>\n"
 	"  <info name=\"Address\" value=\"50:6b:4b:03:00:3c:ee:e8\"/>\n"
 	"</object>\n";
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct input {
 	const uint8_t *at;

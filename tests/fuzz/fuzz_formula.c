@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-
+#include "fuzz.h"
 #include "trace/formula.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A formula that is read has a finite value or none, whatever the events are. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

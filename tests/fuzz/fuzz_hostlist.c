@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "fuzz.h"
 #include "shape/hostlist.h"
 
 #define NAMES_MAX 2000		/* more only take time */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int count_name(const char *name, void *user)
 {
@@ -32,14 +27,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct buf folded = {0}, again = {0};
 	struct hostset *set;
 	unsigned given = 0, kept = 0;
-	char *list = malloc(size + 1);
+	char *list = begin_with("", data, &size);
 	struct err e;
 
-	if (!list)
-		return 0;
-	if (size)
-		memcpy(list, data, size);
-	list[size] = '\0';
 	if (hostlist_expand(list, count_name, &given, &e) == 0 && hostlist_fold(list, &folded, &e) == 0) {
 		if (hostlist_expand(folded.data ? folded.data : "", count_name, &kept, &e) && given)
 			abort();

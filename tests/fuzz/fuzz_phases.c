@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "base/file.h"
-#include "base/printable.h"
-#include "begin.h"
+#include "fuzz.h"
 #include "trace/phases.h"
 #include "trace/writer.h"
 
 #define TICKS 150u
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A trace of one PU with a tick each 10 ns. The descriptor. */
 static int trace_made(void)
@@ -98,14 +87,12 @@ static void read_phases(const char *path, int made, bool is_joined)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static int made = -1;
-	int fd = memfd_create("phases", MFD_CLOEXEC);
 	char path[64], *text = begin_with("P 1 00000001 1 0 0 0\nB 00000001 1 100 a\n", data, &size);
+	int fd = file_of(text, size);
 
 	if (made < 0)
 		made = trace_made();
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (fd < 0 || file_write(fd, text, size))
-		abort();
 	read_phases(path, made, false);
 	read_phases(path, made, true);
 	close(fd);

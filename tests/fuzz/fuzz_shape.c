@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "fuzz.h"
 #include "shape/shape.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_domain(const struct shape *s, size_t i)
 {
@@ -21,16 +16,11 @@ static void check_domain(const struct shape *s, size_t i)
 /* Whatever is accepted has domains that nest, and devices at cores that are there. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = malloc(size + 1);
+	char *text = begin_with("", data, &size);
 	struct err e;
 	struct shape *s;
 	unsigned pus = 0;
 
-	if (!text)
-		return 0;
-	if (size)
-		memcpy(text, data, size);
-	text[size] = '\0';
 	s = shape_parse(text, &e);
 	for (size_t i = 0; s && i < s->ndomains; i++)
 		check_domain(s, i);

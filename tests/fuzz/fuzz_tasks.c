@@ -1,18 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "base/file.h"
-#include "base/printable.h"
-#include "begin.h"
+#include "fuzz.h"
 #include "trace/tasks.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_set(hwloc_const_bitmap_t set)
 {
@@ -52,13 +41,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		"{\"rank\":0,\"cpus_os\":\"0\",\"cores\":\"0\",\"numa\":\"0\","
 		"\"memory\":\"bind:0\",\"gpu\":\"0 far\"}\n";
 	char path[64], *text = begin_with(begin, data, &size);
-	int fd = memfd_create("tasks", MFD_CLOEXEC);
+	int fd = file_of(text, size);
 	struct trace_tasks *t;
 	struct err e = {""};
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (fd < 0 || file_write(fd, text, size))
-		abort();
 	t = trace_tasks_read(path, &e);
 	if (t ? *e.text != '\0' : !*e.text || strchr(e.text, '\n'))
 		abort();

@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "base/file.h"
+#include "fuzz.h"
 #include "trace/advice.h"
 #include "trace/block.h"
 #include "trace/reader.h"
 #include "trace/view.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static void read_all(const void *bytes, size_t len)
 {
-	int fd = memfd_create("trace", MFD_CLOEXEC);
 	struct formula_list l = {0};
 	struct trace_block b = {0};
 	struct trace_view *v;
@@ -24,9 +15,7 @@ static void read_all(const void *bytes, size_t len)
 	struct err e;
 	unsigned n;
 
-	if (fd < 0 || file_write(fd, bytes, len))
-		abort();
-	if (!(t = trace_open_fd(fd, "fuzz", &e)))
+	if (!(t = trace_open_fd(file_of(bytes, len), "fuzz", &e)))
 		return;
 	if (t->head.formulas)
 		formula_list_parse(t->head.formulas, strlen(t->head.formulas), "fuzz", &l, &e);

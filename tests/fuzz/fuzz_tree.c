@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "fuzz.h"
 #include "hwcmp/compare.h"
 #include "hwxml/canon.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SETS "cpuset=\"0x3\" complete_cpuset=\"0x7\" nodeset=\"0x1\" complete_nodeset=\"0x1\""
 

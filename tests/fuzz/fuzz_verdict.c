@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "fuzz.h"
 #include "score/verdict.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What a line says comes back from the line that says it. */
 static void check_again(const struct verdict *v)

@@ -6,16 +6,23 @@ FUZZ_CC ?= clang
 FUZZ_PKGS = libxml-2.0 libzstd hwloc libcrypto yaml-0.1 jansson
 FUZZ_OBJECTS = $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(wildcard lib/base/*.c lib/hwxml/*.c lib/delta/*.c lib/shape/*.c lib/hwcmp/*.c \
 	lib/hwview/*.c lib/score/*.c lib/replay/*.c lib/trace/*.c lib/fabric/*/*.c lib/map/matrix/*.c lib/map/places/*.c) lib/client/claim.c)
-FUZZERS = $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FABRIC_FORMS = $(addprefix $(BUILD)/fuzz/fabric_,discovered paper ports slurm yaml)
+MATRIX_FORMS = $(addprefix $(BUILD)/fuzz/matrix_,dense graph market prof)
+FUZZERS_OF_ONE = $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZERS = $(FUZZERS_OF_ONE) $(FABRIC_FORMS) $(MATRIX_FORMS)
 
 $(BUILD)/fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(call FUZZ,fuzzer-no-link) -c -o $@ $<
 $(BUILD)/fuzz/libtopo.a: $(FUZZ_OBJECTS)
 	$(Q)rm -f $@ && ar rcs $@ $^
-$(FUZZERS): $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz/libtopo.a
+$(FUZZERS_OF_ONE): $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c
+$(FABRIC_FORMS): tests/fuzz/fuzz_fabric.c
+$(MATRIX_FORMS): tests/fuzz/fuzz_matrix.c
+$(FUZZERS): $(BUILD)/fuzz/libtopo.a
 	@mkdir -p $@.corpus
-	$(Q)$(call FUZZ,fuzzer) -o $@ $^ $(call pkg_libs,$(FUZZ_PKGS))
+	$(Q)$(call FUZZ,fuzzer) -DFORM=$(or $(lastword $(filter-out $(@F),$(subst _, ,$(@F)))),any) -o $@ $(filter %.c,$^) $(filter %.a,$^) \
+		$(call pkg_libs,$(FUZZ_PKGS))
 fuzz: $(FUZZERS:%=%.ran)
 $(FUZZERS:%=%.ran): %.ran: %
 	@words=tests/fuzz/$(*F).dict; \

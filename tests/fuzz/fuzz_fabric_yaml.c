@@ -1,4 +1,0 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later
- * Copyright (C) 2026 The Topiary authors */
-#define BEGIN "---\n- topology: a\n"
-#include "fabric.h"
