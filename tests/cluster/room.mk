@@ -34,7 +34,11 @@ built: setup
 	@$(MAKE) --no-print-directory -j$$(nproc) all units
 # The releases of Slurm that `make check` tries besides this machine's; of another one at a time, all: make check-cluster SLURM=25.11.
 CHECK_RELEASES ?= 24.11 26.05
-# Side by side; more targets in MORE, as .ci/run names them. The logs are in $(BUILD)/lanes.
+# Side by side; more targets in MORE, as .ci/run names them. The logs are in $(BUILD)/lanes. With each release of Slurm and for each
+# package the same files are compiled: once, where ccache is installed.
+check: export PATH := /usr/lib/ccache:$(PATH)
+check: export CCACHE_DIR ?= $(CACHE)/ccache
+check: export CCACHE_NOHASHDIR := 1
 check: built
 	@$(RIG_ENV) tools/lanes $(CHECK_RELEASES:%=check-release-%) $(MORE) check-tests check-programs check-suite
 check-programs:
