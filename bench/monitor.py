@@ -17,9 +17,8 @@ import time
 from pathlib import Path
 
 from common import Part, main
-from rig import Cluster
+from rig import Cluster, event_to_screen
 from rig.cluster import as_user
-from rig.event_to_screen import delays as display_delays
 from rig.paths import BUILD
 from rig.processes import wait_until
 from rig.terminal import Terminal
@@ -93,7 +92,8 @@ def totals(sheet, _):
 
 
 def display(sheet, args):
-    tell_p95(sheet, "from an event to the screen of `topiary top` at 10 Hz, p95", display_delays(10, args.events))
+    tell_p95(sheet, "from an event to the screen of `topiary top` at 10 Hz, p95",
+             event_to_screen.delays(10, args.events))
 
 
 def tell_p95(sheet, what, times, how=""):
@@ -275,47 +275,30 @@ def live(sheet, args):
 
 
 def delays(nodes, hz, events):
-    """Seconds of events at equal distances over the period between two ticks. The job has all PUs, as the program is on
-    two."""
-    go = nodes.own / f"go.{hz}"
-    script = nodes.own / f"job.{hz}"
+    """The job has all PUs, as the program is on two."""
+    go, script = nodes.own / "go", nodes.own / "job"
     script.write_text(f"#!/bin/sh\nsrun -Q -n8 --topo-monitor=sw,hz={hz} sh -c "
                       f"'until [ -e {go} ]; do sleep 0.5; done'\n")
     script.chmod(0o755)
     job = nodes.run("sbatch", "--parsable", "--output=/dev/null", "-N8", "-n8", "--ntasks-per-node=1", "--exclusive",
                     script)
     assert wait_until(lambda: nodes.pages(f"{job}.0") == 8, 120)
-    program = subprocess.Popen([sys.executable, "-c", MOVES], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE)
-    screen, times = None, []
-    try:
-        assert program.stdout.readline() == b"ready\n"
+    with event_to_screen.program(MOVES) as process:
         screen = Terminal(*map(str, as_user(USER, ["topiary", "top", f"--metric={EVENT}", job])),
                           **nodes.cluster.env())
 
         def values():
             found = [value for name, (value, *_) in screen.boxes().items() if name.startswith("cn")]
             return found if len(found) == 8 else []
-        for i in range(events):
-            screen.wait(lambda: values() and max(values()) < MANY, seconds=120)
-            later = time.monotonic() + i / events / hz
-            while time.monotonic() < later:
-                screen.read(0.01)
-            begun = time.monotonic()
-            os.write(program.stdin.fileno(), b"move")
-            screen.wait(lambda: values() and min(values()) > MANY, quiet=0, seconds=120)
-            times.append(time.monotonic() - begun)
-            os.write(program.stdin.fileno(), b"rest")
-    finally:
-        program.kill()
-        program.wait()
-        if screen:
+        try:
+            return event_to_screen.seen(screen, process, b"move", lambda: values() and min(values()) > MANY,
+                                        lambda: values() and max(values()) < MANY, hz, events, seconds=120)
+        finally:
             screen.press("q")
             screen.end()
             screen.close()
-        go.touch()
-        assert wait_until(nodes.cluster.nodes_idle, 120)
-    return times
+            go.touch()
+            assert wait_until(nodes.cluster.nodes_idle, 120)
 
 
 EVENTS = {"events": (40, "that are to be seen on the screen")}

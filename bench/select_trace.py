@@ -157,43 +157,25 @@ class Story:
         return statistics.fmean(self.ended[name] - at for name, at in self.submitted.items())
 
 
-def figures(story):
-    """{name: (value, unit)}, the same for each cluster."""
-    count = len(story.judged)
-    return {
-        "dominated placements": (sum(j.dominated for j in story.judged), f"of {count}"),
-        "exact fits missed": (sum(j.exact_missed and not j.filled_rest for j in story.judged), f"of {count}"),
-        **{f"avoidable {name} splits": (100 * sum(j.avoidable[level] for j in story.judged) / count, "%")
-           for level, name in enumerate(LEVELS)},
-        "utilisation": (story.utilisation(), "%"), "turnaround time, mean": (story.turnaround(), "s"),
-    }
-
-
-GOALS = {"dominated placements": "0", "exact fits missed": "0", "utilisation": "within 2 %",
-         "turnaround time, mean": "within 2 %"}
-
-
-def middle(repeats):
-    """The middle of several runs; counts are added up."""
-    out = {}
-    for name, (value, unit) in repeats[0].items():
-        values = [r[name][0] for r in repeats]
-        counted = unit.startswith("of ")
-        total = sum(int(r[name][1].split()[1]) for r in repeats) if counted else 0
-        out[name] = (sum(values), f"of {total}") if counted else (statistics.median(values), unit)
-    return out
-
-
 def trace_run(sheet, args):
-    told = {name: list(map(figures, some))
-            for name, some in stories(Story, make_trace(args), args, CLUSTERS).items()}
-    medians = {name: middle(repeats) for name, repeats in told.items()}
-    for name, (value, unit) in medians["Topiary"].items():
-        within = GOALS.get(name, "").startswith("within")
-        sheet.add(name, value, unit, "" if within else GOALS.get(name, ""),
-                  ", ".join(f"{shown(medians[c][name][0])} {c}" for c in CLUSTERS if c != "Topiary"))
-        if within:
-            increase(sheet, name, *([run[name][0] for run in told[c]] for c in ("Topiary", "Slurm")))
+    told = stories(Story, make_trace(args), args, CLUSTERS)
+
+    def add(what, figure, unit, goal=""):
+        sheet.add(what, figure(told["Topiary"]), unit, goal,
+                  ", ".join(f"{shown(figure(told[c]))} {c}" for c in CLUSTERS if c != "Topiary"))
+
+    def count(is_so):
+        return lambda some: sum(is_so(j) for story in some for j in story.judged)
+    total = f"of {args.jobs * args.repeat}"
+    add("dominated placements", count(lambda j: j.dominated), total, "0")
+    add("exact fits missed", count(lambda j: j.exact_missed and not j.filled_rest), total, "0")
+    for level, name in enumerate(LEVELS):
+        avoidable = count(lambda j, at=level: j.avoidable[at])
+        add(f"avoidable {name} splits", lambda some, of=avoidable: 100 * of(some) / args.jobs / args.repeat, "%")
+    for name, figure, unit in (("utilisation", Story.utilisation, "%"),
+                               ("turnaround time, mean", Story.turnaround, "s")):
+        add(name, lambda some, of=figure: statistics.median(map(of, some)), unit)
+        increase(sheet, name, *(list(map(figure, told[c])) for c in ("Topiary", "Slurm")))
 
 
 # --- memory: whose NUMA nodes can hold it
