@@ -23,10 +23,11 @@ OWN_DPKG = ('mount -t overlay overlay -o "lowerdir=/var/lib/dpkg,upperdir=$0/upp
 
 
 def build(kind, folder, prefix=PREFIX, before=()):
-    """The package with the plugins."""
+    """The package with the plugins. Objects of an RPM name the tree that they were compiled in: rpmlint would find
+    another one."""
     done = subprocess.run([*before, ROOT / f"packaging/make-{kind}", folder], capture_output=True, text=True,
-                          timeout=600, check=False,
-                          env=os.environ | {"SLURM_SRC": f"{HOME}/source", "SLURM_PREFIX": str(prefix)})
+                          timeout=600, check=False, env=os.environ | {"rpm": {"CCACHE_DISABLE": "1"}}.get(kind, {}) | {
+                              "SLURM_SRC": f"{HOME}/source", "SLURM_PREFIX": str(prefix)})
     assert not done.returncode, done.stderr + (folder / "build.log").read_text()[-2000:]
     return next(path for path in map(Path, done.stdout.split()) if re.match(r"topiary-slurm[_-]\d", path.name))
 
