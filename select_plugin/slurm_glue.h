@@ -228,6 +228,23 @@ static inline int glue_devices_submitted(job_desc_msg_t *d, slurm_list_t *out)
 #endif
 }
 
+/* DefCpuPerGPU or DefMemPerGPU (JOB_DEF_CPU_PER_GPU and so on) of a partition, else of the cluster; 0: none. */
+static inline uint64_t glue_gpu_default(const part_record_t *part, uint16_t type)
+{
+	slurm_list_t lists[] = { part ? part->job_defaults_list : NULL, slurm_conf.job_defaults_list };
+	job_defaults_t *d = NULL;
+
+	for (int i = 0; !d && i < 2; i++) {
+		slurm_iterator_t it = lists[i] ? list_iterator_create(lists[i]) : NULL;
+
+		while (it && (d = list_next(it)) && d->type != type)
+			;
+		if (it)
+			list_iterator_destroy(it);
+	}
+	return d ? d->value : 0;
+}
+
 /*
  * RestrictedCoresPerGPU (24.05) reserves some cores of a node for jobs with GPUs; cons_tres treats jobs with whole
  * nodes like these (cons_helpers.c). Whether the job may use them, and which cores of a node all other jobs may have;

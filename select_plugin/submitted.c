@@ -273,7 +273,7 @@ static int refuse_path(const struct job_request *req, const struct finding *f, c
 		return err_set(e, "--topo-request=%s: the job needs %u node%s with these domains, but only %u %s them",
 			       path, req->min_nodes, PLURAL(req->min_nodes), f->holding.nodes,
 			       f->holding.nodes == 1 ? "has" : "have");
-	if (need == cores || (req->tasks > 1 && req->min_nodes != req->max_nodes))
+	if (need == cores || (!*room && req->tasks > 1 && req->min_nodes != req->max_nodes))
 		return err_set(e, "--topo-request=%s requests %u core%s on each node, but the job's %u tasks cannot be"
 			       " divided evenly among nodes that have these domains so that those of each need as many",
 			       path, cores, PLURAL(cores), req->tasks);
@@ -367,13 +367,35 @@ static const char *memory_there(const part_record_t *part)
 	return flags & CR_MEMORY ? NULL : "SelectTypeParameters does not allocate memory (CR_Core_Memory)";
 }
 
+/* NULL where the job names several, or one that is unknown. */
+static const part_record_t *partition_of(const job_desc_msg_t *job)
+{
+	return job->partition ? find_part_record(job->partition) : default_part_loc;
+}
+
+/* What the partition has for each GPU Slurm sets when it first looks at the job (_set_gpu_defaults() of cons_tres). */
+static void default_gpus(job_desc_msg_t *job, slurm_list_t asked)
+{
+	gres_state_t *gpus = asked ? list_find_first(asked, device_has_name, "gpu") : NULL;
+	gres_job_state_t *g = gpus ? gpus->gres_data : NULL;
+
+	if (!g)
+		return;
+	g->def_mem_per_gres = glue_gpu_default(partition_of(job), JOB_DEF_MEM_PER_GPU);
+	if (glue_given16(job->cpus_per_task))
+		return;
+	g->def_cpus_per_gres = glue_gpu_default(partition_of(job), JOB_DEF_CPU_PER_GPU);
+	if (g->gres_per_task && g->def_cpus_per_gres && !g->cpus_per_gres)
+		job->cpus_per_task = MIN(g->gres_per_task * g->def_cpus_per_gres, NO_VAL16 - 1);
+}
+
 /* Slurm gives it later to a job that states none; known where the job names one partition at most. */
 static void default_memory(const job_desc_msg_t *job, struct job_request *req)
 {
-	const part_record_t *part = job->partition ? find_part_record(job->partition) : default_part_loc;
+	const part_record_t *part = partition_of(job);
 	uint64_t memory = part && part->def_mem_per_cpu ? part->def_mem_per_cpu : slurm_conf.def_mem_per_cpu;
 
-	if (!part || (job->partition && strchr(job->partition, ',')) || (memory & ~MEM_PER_CPU) == 0)
+	if (!part || (memory & ~MEM_PER_CPU) == 0)
 		return;
 	req->memory_per_cpu = memory & MEM_PER_CPU;
 	req->memory = memory & ~MEM_PER_CPU;
@@ -639,7 +661,7 @@ static int placement_check(const job_desc_msg_t *job, slurm_list_t asked, const 
 		rc = near ? memory_check(&req, &devices, v, nodes, named, e) : 0;
 	hostset_free(named);
 	FREE_NULL_BITMAP(nodes);
-	if (rc || !near || !req.asked_memory || !no_memory || req.memory ||
+	if (rc || !near || !req.asked_memory || !no_memory || req.memory || devices.each ||
 	    (job->partition && strchr(job->partition, ',')))
 		return rc;
 	err_set(e, "--topo-mem=require has no effect: the job requests no memory (--mem, --mem-per-cpu), and its"
@@ -651,8 +673,10 @@ int submitted_check(const job_desc_msg_t *job, const struct request *site, struc
 {
 	job_desc_msg_t read = *job;
 	slurm_list_t asked = NULL;
-	int rc = glue_devices_submitted(&read, &asked) ? 0 : placement_check(&read, asked, site, v, e);
+	int rc = glue_devices_submitted(&read, &asked);
 
+	default_gpus(&read, asked);
+	rc = rc ? 0 : placement_check(&read, asked, site, v, e);
 	FREE_NULL_LIST(asked);
 	/* Comments are free text, so such a word is no reason to refuse the job. */
 	return rc ? rc : request_comment_unknown(job->comment, e) != 0;

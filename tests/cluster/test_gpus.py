@@ -158,6 +158,19 @@ def test_requirement_that_no_node_with_gpus_can_meet_is_refused_with_its_reason(
 
 
 @ONE_MAKER
+def test_what_a_partition_has_for_each_gpu_is_counted_at_submission(whole):
+    partition = ["scontrol", "update", "partitionname=main"]
+    whole.command([*partition, "JobDefaults=DefCpuPerGPU=9,DefMemPerGPU=8000"])
+    for words, reason in (
+            ("-n1 --gpus=2 --topo-fit=require --topo-level=package", "the job needs 9 cores in one package"),
+            ("-n2 --gpus-per-task=2 --topo-fit=require --topo-level=package", "needs 18 cores in one package"),
+            ("-n1 --gpus=5 --topo-mem=require", "NUMA nodes hold 40000 MB")):
+        done = whole.batch("true", "-wcn4", "-N1", *words.split(), check=False)
+        assert done.returncode and reason in done.stderr, done
+    whole.command([*partition, "JobDefaults="])
+
+
+@ONE_MAKER
 def test_spread_tasks_with_a_gpu_each_on_nodes_with_unequal_numbers_of_them(cluster):
     """One GPU of the first node is taken: it has two of the five. A step has as many tasks on a node as GPUs."""
     done = cluster.command(["salloc", "-Q", "-wcn3", "-n1", "--gres=gpu:1", "salloc", "-Q", "-wcn3,cn4", "-N2", "-n5",
