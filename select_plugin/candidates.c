@@ -249,6 +249,19 @@ static struct near_memo *memo_find(struct candidate_set *s, const struct near_ke
 	return m;
 }
 
+/*
+ * Of --gpus with CPUs for each, an equal share, by which the node's cores are counted (job_request_need), if it has so
+ * many: Slurm counts devices whose own socket has cores for them.
+ */
+static unsigned devices_wanted(const struct candidate_set *s, unsigned want, const struct device_groups *groups)
+{
+	unsigned nodes = s->req->share[0].nodes + s->req->share[1].nodes, have = 0;
+
+	for (unsigned i = 0; i < groups->n; i++)
+		have += groups->devices[i];
+	return s->req->device_cpus && nodes ? MAX(want, MIN(have, (s->req->devices + nodes - 1) / nodes)) : want;
+}
+
 /* *known: there are sets of cores near the node's devices. */
 static const struct score_cost *cost_near(struct candidate_set *s, const struct shape *shape,
 					  const struct score_need *need, struct candidate_node *candidate,
@@ -264,6 +277,7 @@ static const struct score_cost *cost_near(struct candidate_set *s, const struct 
 	struct near_key key;
 
 	device_groups_read(s->devices.name, s->devices.type, want, candidate->node, shape, s->sets, &groups);
+	want = devices_wanted(s, want, &groups);
 	key = (struct near_key){ .shape = shape, .cores = need->cores, .task_cores = need->task_cores,
 				 .task = need->task, .fit = need->fit, .level = need->level, .want = want,
 				 .groups = groups.n };
@@ -519,6 +533,7 @@ static void find_largest_near(struct candidate_set *s, const struct shape *shape
 	struct node_fit *fit;
 
 	device_groups_read(s->devices.name, s->devices.type, want, candidate->node, shape, s->sets, &groups);
+	want = devices_wanted(s, want, &groups);
 	n = device_choice_sets(shape, &groups, want, s->free_cores, need, sets);
 	for (unsigned i = 0; i < n; i++) {
 		keep_for_own(s, candidate->node, shares,

@@ -52,6 +52,9 @@ def whole(request, folders):
     # Of the cores that Slurm counts for stated tasks, it takes off one that a task of nine threads needs.
     ("-w cn3,cn4 -N2 -n4 -c9 --gpus-per-task=1 --topo-request=/core=9", "4 tasks on 2 nodes, 2 on each"),
     ("-w cn4 -n3 --gpus=3 --cpus-per-gpu=7 --topo-fit=require --topo-mem=require --mem=100", "3 tasks on "),
+    # Slurm counts two GPUs a node only with the cores of the package that has two.
+    *((f"-w cn3,cn4 -N2 -n2 --gpus=4 --cpus-per-gpu=4 {word}", "2 tasks on 2 nodes, 1 on each")
+      for word in ("--topo-request=/package=1/core=4", "--topo-fit=require --topo-level=package")),
     ("-w cn3 -N1 -n1 --ntasks-per-node=4 --topo-mem=require --mem=100", "1 task of 1 core on one node"),
     ("-w cn3,cn4 -N2 -n5 --ntasks-per-node=3 -c2 --topo-mem=require --mem=100",
      "5 tasks of 1 core on 2 nodes, at most 3 on each"),
