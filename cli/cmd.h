@@ -29,7 +29,7 @@ extern cmd_fn __attribute__((weak))
 	cmd_nodes, cmd_shapes, cmd_show, cmd_snapshot, cmd_matrix, cmd_map, cmd_fabric, cmd_history, cmd_facts,
 	cmd_diff, cmd_drift, cmd_accept, cmd_forget, cmd_verify, cmd_shape, cmd_pack, cmd_fsck, cmd_why,
 	cmd_whatif, cmd_fragmentation, cmd_audit, cmd_observed, cmd_replay, cmd_record, cmd_top, cmd_trace,
-	cmd_advise, cmd_memory, cmd_move, cmd_bind, cmd_bench, cmd_enable, cmd_disable, cmd_doctor;
+	cmd_advise, cmd_memory, cmd_move, cmd_bind, cmd_bench, cmd_enable, cmd_disable, cmd_doctor, cmd_reorder;
 
 /*
  * Parse the common options (--config, --url, --json) that precede the command. Returns the index of the command in

@@ -27,6 +27,7 @@ static const struct command {
 	{ "matrix", "Read, add up, convert or generate communication matrices", cmd_matrix },
 	{ "fabric", "Show, draw, convert, import or compare a network fabric", cmd_fabric },
 	{ "map", "Map a job's ranks to its cores and write a rank file", cmd_map },
+	{ "reorder", "Order the ranks of a communicator, for libtopiary-reorder", cmd_reorder },
 	{ "why", "Explain what a job has and cost, or why it waits", cmd_why },
 	{ "whatif", "Say when and where a job would start, without submitting it", cmd_whatif },
 	{ "fragmentation", "Count and draw what of the cluster is wholly free", cmd_fragmentation },

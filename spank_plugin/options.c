@@ -88,6 +88,8 @@ static const struct {
 	{ "topo-omp", "FORM", "OpenMP thread count and places of each task: off, auto, gomp or kmp", 1, BIND },
 	{ "topo-hugepages", "KIND", "huge pages for malloc(3): off, thp, hugetlb or 1G", 1, BIND },
 	{ "topo-nic", "RAILS", "network devices near each task: off, auto, one, local or all[,strict]", 1, BIND },
+	{ "topo-reorder", "[=report]", "ranks of MPI's grids and graphs that may be reordered, near their neighbours: "
+		"on, report or off", 2, BIND },
 	{ "topo-hwloc", "SWITCH", "let hwloc in the job's programs load the step's topology: on or off", 1, BIND },
 	{ "topo-monitor", "WHAT", "record what the job does: off, sw or on[,hz=N][,set=NAME][,advise]", 1,
 		set_monitor, set_monitor, NULL, 0 },

@@ -52,6 +52,9 @@ static const struct bind_option {
 			{ "off", REPORT_OFF, 0 } } },
 	{ "topo-hwloc", "TopoHwloc", offsetof(struct bind_request, hwloc), "on, off",
 		{ { "on", HWLOC_STEP, 0 }, { "off", HWLOC_OWN, 0 } } },
+	{ "topo-reorder", NULL, offsetof(struct bind_request, reorder), "on, report, off, or no value", {
+		{ "", REORDER_ON, 0 }, { "on", REORDER_ON, 0 }, { "report", REORDER_REPORT, 0 },
+			{ "off", REORDER_OFF, 0 } } },
 };
 
 #define COUNT (sizeof(options) / sizeof(options[0]))

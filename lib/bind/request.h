@@ -8,8 +8,8 @@
 
 /*
  * The parsed values of --topo-tasks, --topo-place, --topo-membind, --topo-mems, --topo-omp, --topo-hugepages,
- * --topo-nic, --topo-report and --topo-hwloc. All zero: none is set. Called by spank_plugin/options.c, on the submit
- * side, which refuses a bad value, and on the node, which validates it again.
+ * --topo-nic, --topo-report, --topo-hwloc and --topo-reorder. All zero: none is set. Called by spank_plugin/options.c,
+ * on the submit side, which refuses a bad value, and on the node, which validates it again.
  */
 enum bind_tasks { TASKS_OFF, TASKS_AUTO };
 enum bind_place { PLACE_OFF, PLACE_COMPACT, PLACE_SCATTER, PLACE_MEM, PLACE_GPU };
@@ -24,6 +24,7 @@ enum bind_huge { HUGE_OFF, HUGE_THP, HUGE_TLB, HUGE_1G };
 enum bind_nic { NIC_OFF, NIC_AUTO, NIC_ONE, NIC_LOCAL, NIC_ALL };
 enum bind_report { REPORT_OFF, REPORT_TABLE, REPORT_JSON };
 enum bind_hwloc { HWLOC_STEP, HWLOC_OWN };
+enum bind_reorder { REORDER_OFF, REORDER_ON, REORDER_REPORT };
 
 struct bind_request {
 	enum bind_tasks tasks;	/* auto: options that are not set have the values of bind_request_auto */
@@ -38,6 +39,7 @@ struct bind_request {
 	enum bind_nic nic;
 	bool strict;		/* also set filters for stacks that choose well by themselves */
 	enum bind_report report;
+	enum bind_reorder reorder;	/* MPI's communicators with a topology: libtopiary-reorder */
 	enum bind_hwloc hwloc;	/* hwloc in programs loads the step's topology, or discovers by itself */
 };
 

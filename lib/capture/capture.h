@@ -6,51 +6,7 @@
 #include <mpi.h>
 
 #include "base/std.h"
-
-/*
- * Symbols of the MPI library, resolved when first used. The recorder is preloaded into every process of a job: most
- * have no MPI, and some load it late and with RTLD_LOCAL (mpi4py), so the recorder must not refer to symbols of MPI at
- * link time. For all of lib/capture.
- */
-
-/*
- * The next function of this name after the wrapper, or that of the MPI that the process has loaded; the same for data.
- * NULL: none.
- */
-void *symbol_next(const char *name);
-void *symbol_data(const char *name);
-
-/* symbol_next, cached at the place of use. A wrapper is only called where MPI's own function exists. */
-#define REAL_NAMED(function, name) ({ \
-	static void *found_; \
-	void *at_ = __atomic_load_n(&found_, __ATOMIC_ACQUIRE); \
-	if (!at_ && !(at_ = symbol_next(name))) \
-		abort(); \
-	__atomic_store_n(&found_, at_, __ATOMIC_RELEASE); \
-	(__typeof__(&function)) at_; })
-
-/* Calls of the recorder's own, which other profiling tools must not see. */
-#define PMPI(function) REAL_NAMED(function, "P" #function)
-
-/*
- * A handle as a caller passes it: a pointer in Open MPI, an int in MPICH. Wrappers pass the whole register on, so that
- * a recorder built for another MPI changes nothing.
- */
-typedef intptr_t handle;
-
-/*
- * Define the wrapper of an MPI function; REAL calls the next function of that name, so that other profiling tools see
- * the call, too.
- */
-#define WRAP(name, params) WRAP_EXPANDED(name, params)
-#define WRAP_EXPANDED(name, params) \
-	int wrap_##name params __asm__(#name) __attribute__((visibility("default"))); \
-	int wrap_##name params
-#define REAL(name) REAL_EXPANDED(name)
-#define REAL_EXPANDED(name) REAL_NAMED(wrap_##name, #name)
-
-/* For macro arguments that contain commas. */
-#define UNPACK(...) __VA_ARGS__
+#include "symbols.h"
 
 /*
  * The bytes and messages that this rank sent to each rank of MPI_COMM_WORLD, and their file, in the format of Open

@@ -2,51 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "capture.h"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <pthread.h>
-
-/* An MPI loaded with RTLD_LOCAL: the first library in which, or in whose dependencies, PMPI_Init is found. */
-static void *local_mpi(void)
-{
-	void *self = dlopen(NULL, RTLD_LAZY), *mpi = NULL;
-	struct link_map *map = NULL;
-
-	if (!self || dlinfo(self, RTLD_DI_LINKMAP, &map))
-		return NULL;
-	for (; map; map = map->l_next) {
-		if (!*map->l_name || !(mpi = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD)))
-			continue;
-		if (dlsym(mpi, "PMPI_Init"))
-			break;
-		dlclose(mpi);
-	}
-	dlclose(self);
-	return map ? mpi : NULL;
-}
-
-static void *find_symbol(void *first, const char *name)
-{
-	static void *local;
-	void *at = dlsym(first, name), *mpi;
-
-	if (at)
-		return at;
-	if (!(mpi = __atomic_load_n(&local, __ATOMIC_ACQUIRE)) && (mpi = local_mpi()))
-		__atomic_store_n(&local, mpi, __ATOMIC_RELEASE);
-	return mpi ? dlsym(mpi, name) : NULL;
-}
-
-void *symbol_next(const char *name)
-{
-	return find_symbol(RTLD_NEXT, name);
-}
-
-/* A copy relocation: the program may have its own copy of the data, which the whole process then uses. */
-void *symbol_data(const char *name)
-{
-	return find_symbol(RTLD_DEFAULT, name);
-}
 
 static int key = MPI_KEYVAL_INVALID, window_key = MPI_KEYVAL_INVALID;
 static MPI_Group world_group;
@@ -55,21 +11,14 @@ static MPI_Group world_group;
 static struct comm_ranks *world_ranks;
 static MPI_Comm world;
 
-/* Open MPI's macros refer to data of the library, which is not linked. */
-#ifdef OPEN_MPI
-#define COMM(name, constant) ((MPI_Comm) symbol_data(name))
-#else
-#define COMM(name, constant) (constant)
-#endif
-
 MPI_Comm comm_world(void)
 {
-	return COMM("ompi_mpi_comm_world", MPI_COMM_WORLD);
+	return SYMBOL(MPI_Comm, "ompi_mpi_comm_world", MPI_COMM_WORLD);
 }
 
 bool process_is_spawned(void)
 {
-	MPI_Comm none = COMM("ompi_mpi_comm_null", MPI_COMM_NULL), parent = none;
+	MPI_Comm none = SYMBOL(MPI_Comm, "ompi_mpi_comm_null", MPI_COMM_NULL), parent = none;
 
 	return PMPI(MPI_Comm_get_parent)(&parent) == MPI_SUCCESS && parent != none;
 }

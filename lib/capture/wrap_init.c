@@ -7,34 +7,6 @@
 #include "base/build_id.h"
 
 /*
- * The standard ABI (MPI 5.0, chapter 20) is a separate library in each MPI, with the same version string as the other.
- */
-static bool has_standard_abi(const void *of_mpi)
-{
-	Dl_info library;
-
-	return dladdr(of_mpi, &library) && strstr(library.dli_fname, "mpi_abi");
-}
-
-/* The recorder was built with the handles and constants of one ABI: calls of any other are only passed on. */
-static bool is_supported_mpi(void)
-{
-	int (*version)(char *text, int *len) = (int (*)(char *, int *)) symbol_next("PMPI_Get_library_version");
-	char text[MPI_MAX_LIBRARY_VERSION_STRING + 8192] = "";
-	int len = 0;
-
-	if (!version || version(text, &len) != MPI_SUCCESS)
-		return false;
-#if defined(OPEN_MPI)
-	return strstr(text, "Open MPI") && !has_standard_abi((const void *) version);
-#elif defined(MPI_ABI_VERSION)
-	return has_standard_abi((const void *) version);
-#else
-	return !strstr(text, "Open MPI") && !has_standard_abi((const void *) version);
-#endif
-}
-
-/*
  * Open MPI's own monitoring writes the same file in MPI_Finalize. It sees the messages of Fortran programs, which the
  * recorder does not; but it breaks MPI_Comm_spawn (4.1 and 5.0), writes nothing for a rank that is killed, and is not
  * loaded where a site or user chose the transport (OMPI_MCA_pml). So it is used only where Fortran may send. It reads
@@ -81,7 +53,7 @@ static void before_init(bool from_c)
 	const char *given = getenv("TOPIARY_CAPTURE"), *file = getenv(MONITORING_FILE);
 	struct timespec t;
 
-	if (prefix || !given || !*given || !is_supported_mpi())
+	if (prefix || !given || !*given || !symbol_mpi_is_ours())
 		return;
 	/* Unique, so that no other run in the job, earlier or concurrent, writes the same file. */
 	clock_gettime(CLOCK_REALTIME, &t);

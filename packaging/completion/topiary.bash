@@ -115,7 +115,7 @@ _topiary() {
 			_topiary_offer FILE "$current"
 		fi
 		;;
-	shape | pack | snapshot | matrix)
+	shape | pack | snapshot | matrix | reorder)
 		_topiary_offer FILE "$current"
 		;;
 	advise | why | memory | move)

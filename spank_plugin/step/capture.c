@@ -39,25 +39,39 @@ static const struct { const char *name, *value; } monitoring[] = {
 
 enum { MONITORING = sizeof(monitoring) / sizeof(*monitoring) };
 
+/* Removes from LD_PRELOAD what the variable says that a job around this one, or before it, has preloaded. */
+static void unset_preloaded(spank_t sp, const char *variable)
+{
+	char all[4 * PATH_MAX], ours[2 * PATH_MAX], *at = all;
+	size_t n;
+
+	if (!spank_getenv(sp, variable, ours, sizeof(ours)) && (n = strlen(ours)) &&
+	    !spank_getenv(sp, "LD_PRELOAD", all, sizeof(all))) {
+		while ((at = strstr(at, ours)) && ((at > all && at[-1] != ':') || (at[n] && at[n] != ':')))
+			at++;
+		if (at && at[n])
+			memmove(at, at + n + 1, strlen(at + n + 1) + 1);
+		else if (at)
+			*(at > all ? at - 1 : at) = '\0';
+		if (*all)
+			spank_setenv(sp, "LD_PRELOAD", all, 1);
+		else
+			spank_unsetenv(sp, "LD_PRELOAD");
+	}
+	spank_unsetenv(sp, variable);
+}
+
 static void unset_inherited(spank_t sp)
 {
-	char prefix[PATH_MAX], file[PATH_MAX], all[4 * PATH_MAX], ours[2 * PATH_MAX];
-	size_t n;
+	char prefix[PATH_MAX], file[PATH_MAX];
 
 	if (spank_getenv(sp, PREFIX, prefix, sizeof(prefix)))
 		return;
 	if (!spank_getenv(sp, MONITORED, file, sizeof(file)) && !strcmp(file, prefix))
 		for (int i = 0; i < MONITORING; i++)
 			spank_unsetenv(sp, monitoring[i].name);
-	if (!spank_getenv(sp, PRELOADED, ours, sizeof(ours)) && !spank_getenv(sp, "LD_PRELOAD", all, sizeof(all)) &&
-	    !strncmp(all, ours, n = strlen(ours))) {
-		if (all[n] == ':')
-			spank_setenv(sp, "LD_PRELOAD", all + n + 1, 1);
-		else if (!all[n])
-			spank_unsetenv(sp, "LD_PRELOAD");
-	}
+	unset_preloaded(sp, PRELOADED);
 	spank_unsetenv(sp, PREFIX);
-	spank_unsetenv(sp, PRELOADED);
 }
 
 static void set_monitoring(spank_t sp, const char *prefix)
@@ -69,8 +83,11 @@ static void set_monitoring(spank_t sp, const char *prefix)
 		spank_setenv(sp, monitoring[i].name, monitoring[i].value ? monitoring[i].value : prefix, 1);
 }
 
-/* The recorders, one for each MPI ABI, are installed in the parent of the plugin's directory. Separated by colons. */
-static bool find_recorders(char *list, size_t size)
+/*
+ * Libraries of that name, one for each MPI ABI, are installed in the parent of the plugin's directory. Separated by
+ * colons.
+ */
+static bool find_libraries(const char *name, char *list, size_t size)
 {
 	char pattern[PATH_MAX + 32], *slash;
 	glob_t found = {0};
@@ -85,7 +102,7 @@ static bool find_recorders(char *list, size_t size)
 			return false;
 		*slash = '\0';
 	}
-	strcat(pattern, "/libtopiary-capture*.so");
+	strcat(pattern, name);
 	if (glob(pattern, 0, NULL, &found))
 		return false;
 	for (size_t i = 0; i < found.gl_pathc && n < size; i++)
@@ -94,28 +111,51 @@ static bool find_recorders(char *list, size_t size)
 	return n < size;
 }
 
-/* --topo-matrix=auto: the directory of records is in the folder of learned matrices, to which they are added. */
-static bool learns;
-
-static void set_recorders(spank_t sp)
+/* Preloads them before what the user does; the variable says which. False: there are none. */
+static bool preload(spank_t sp, const char *name, const char *variable)
 {
 	char ours[2 * PATH_MAX], theirs[2 * PATH_MAX], all[4 * PATH_MAX + 1];
 
-	if (!find_recorders(ours, sizeof(ours))) {
-		if (learns)
-			slurm_spank_log("topiary: job %u: --topo-matrix=auto learns nothing: no libtopiary-capture*.so "
-					"in the folder above that of spank_topiary.so", step.job);
-		return;
-	}
+	if (!find_libraries(name, ours, sizeof(ours)))
+		return false;
 	if (!task_env_has(sp, "LD_PRELOAD"))
 		snprintf(all, sizeof(all), "%s", ours);
 	else if (!spank_getenv(sp, "LD_PRELOAD", theirs, sizeof(theirs)))
 		snprintf(all, sizeof(all), "%s:%s", ours, theirs);
 	else
-		return;
+		return true;
 	spank_setenv(sp, "LD_PRELOAD", all, 1);
-	spank_setenv(sp, PRELOADED, ours, 1);
+	spank_setenv(sp, variable, ours, 1);
+	return true;
 }
+
+int step_reorder(spank_t sp, int argc, char **argv)
+{
+	uint32_t rank = 0;
+
+	(void) argc, (void) argv;
+	if (step.id == SLURM_EXTERN_CONT)
+		return 0;
+	if (task_env_has(sp, "TOPIARY_REORDER_PRELOAD")) {
+		unset_preloaded(sp, "TOPIARY_REORDER_PRELOAD");
+		spank_unsetenv(sp, "TOPIARY_REORDER");
+	}
+	if (!options.bind.reorder)
+		return 0;
+	spank_setenv(sp, "TOPIARY_REORDER", options.bind.reorder == REORDER_REPORT ? "report" : "on", 1);
+	if (step.settings.topiary_command)
+		task_env_set(sp, "TOPIARY_REORDER_COMMAND", step.settings.topiary_command);
+	if (step.config)
+		task_env_set(sp, "TOPIARY_CONF", step.config);
+	if (!preload(sp, "/libtopiary-reorder*.so", "TOPIARY_REORDER_PRELOAD") &&
+	    !spank_get_item(sp, S_TASK_GLOBAL_ID, &rank) && !rank)
+		slurm_spank_log("topiary: step %s: --topo-reorder does nothing: no libtopiary-reorder*.so in the "
+				"folder above that of spank_topiary.so", step.name);
+	return 0;
+}
+
+/* --topo-matrix=auto: the directory of records is in the folder of learned matrices, to which they are added. */
+static bool learns;
 
 /* The directory is recording.JOB in the folder of learned matrices (cli/place/learned.h). */
 static void learn(spank_t sp)
@@ -328,7 +368,9 @@ int capture_begin(spank_t sp, int argc, char **argv)
 	snprintf(prefix, sizeof(prefix), "%s/rank", directory);
 	spank_setenv(sp, PREFIX, prefix, 1);
 	set_monitoring(sp, prefix);
-	set_recorders(sp);
+	if (!preload(sp, "/libtopiary-capture*.so", PRELOADED) && learns)
+		slurm_spank_log("topiary: job %u: --topo-matrix=auto learns nothing: no libtopiary-capture*.so in the "
+				"folder above that of spank_topiary.so", step.job);
 	return 0;
 }
 

@@ -134,6 +134,12 @@ int capture_begin(spank_t sp, int argc, char **argv);
 int capture_end(spank_t sp, int argc, char **argv);
 
 /*
+ * slurm_spank_task_init, as the user: --topo-reorder preloads libtopiary-reorder (lib/reorder), also into the batch
+ * script, whose mpirun passes it on. Called by dispatch.c. Always 0.
+ */
+int step_reorder(spank_t sp, int argc, char **argv);
+
+/*
  * --topo-monitor: slurmstepd leaves what is asked for in the step's directory (monitor/ask.h), and topiary-monitor(8)
  * records it there. After the last task of the step on this node the trace is copied into the job's folder, as the
  * user. Called by dispatch.c. Whatever fails, the step runs and ends as it would, with one line on its stderr. Always

@@ -84,6 +84,7 @@ SMOKE := tests/unit/test_decide.c \
 	$(call smoke, capture, next_job_is_mapped_by_the_captured_matrix recorder_is_loaded_and_the_users_own_stays \
 		folder_that_the_job_replaces_is_one_warning killed_job_keeps_what_it_recorded) \
 	$(call smoke, learned, site_and_user_choose) \
+	$(call smoke, reorder, users_preload_stays_and_a_later_job_has_none) \
 	$(call smoke, gpus, gpus_that_slurm_bound_by_cgroup each_task_is_near_its_gpu what_slurm_bound_stays without_gpus_memory_comes_first) \
 	$(call smoke, top, job_in_a_pipe other_user_reads_nothing) \
 	$(call smoke, monitor, step_has_a_trace both_steps_of_a_batch_job node_without_a_monitor phases_are_beside_the_trace \

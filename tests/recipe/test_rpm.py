@@ -19,7 +19,8 @@ FILES = {
                          "/usr/share/topiary/sql/0001_registry.sql"],
     "topiary-slurm": [f"{PLUGINDIR}/select_cons_tres.so", f"{PLUGINDIR}/spank_topiary.so",
                       "/usr/lib64/slurm/job_submit_topiary.so", "/usr/lib64/topiary/libtopiary-capture.so",
-                      "/usr/lib64/topiary/libtopiary-capture-mpich.so"],
+                      "/usr/lib64/topiary/libtopiary-capture-mpich.so",
+                      "/usr/lib64/topiary/libtopiary-reorder.so", "/usr/lib64/topiary/libtopiary-reorder-mpich.so"],
     "libtopiary": ["/usr/lib64/libtopiary.so.0"],
     "libtopiary-devel": ["/usr/include/topiary.h", "/usr/lib64/libtopiary.so", "/usr/lib64/pkgconfig/topiary.pc"],
 }

@@ -40,6 +40,8 @@ static const struct {
 	{ "topo-report", NULL, { .report = REPORT_TABLE } },
 	{ "topo-report", "", { .report = REPORT_TABLE } },
 	{ "topo-report", "json", { .report = REPORT_JSON } },
+	{ "topo-reorder", "", { .reorder = REORDER_ON } },
+	{ "topo-reorder", "report", { .reorder = REORDER_REPORT } },
 	{ "topo-hwloc", "off", { .hwloc = HWLOC_OWN } },
 };
 

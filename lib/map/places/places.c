@@ -248,6 +248,16 @@ static unsigned path_level(enum level level)
 	return level == LEVEL_NODE ? 0 : NUMA_TREE_LEVELS + level;
 }
 
+/* The levels of the network, and the costs of all levels of a node by p->cost. */
+static unsigned places_levels(const struct places *p, struct places_kind *kind)
+{
+	unsigned levels = places_above(p, kind);
+
+	for (int l = 0; l < LEVEL_COUNT; l++)
+		kind->cost[levels + path_level(l)] = p->cost[l];
+	return levels;
+}
+
 static unsigned domain_at(const struct shape *s, int d, enum level level)
 {
 	/* Domains are in preorder, so of two nested domains the inner one has the higher index and comes first here. */
@@ -423,9 +433,7 @@ int places_add(struct places *p, const char *host, const struct shape *shape, co
 	struct places_kind kind;
 	int found, rc = -1;
 
-	n.levels = places_above(p, &kind);
-	for (int l = 0; l < LEVEL_COUNT; l++)
-		kind.cost[n.levels + path_level(l)] = p->cost[l];
+	n.levels = places_levels(p, &kind);
 	memcpy(&kind.cost[n.levels + 1], p->numas.cost, sizeof(p->numas.cost));
 	if (places_host_new(p, host, e))
 		return -1;
@@ -464,6 +472,30 @@ out:
 	if (rc)
 		places_host_drop(p, nplaces, nleaves);
 	return rc;
+}
+
+int places_add_process(struct places *p, const char *host, const unsigned *above, const unsigned domain[LEVEL_COUNT],
+		       struct err *e)
+{
+	struct places_kind kind;
+	unsigned levels = places_levels(p, &kind);
+	struct place *place;
+	int found;
+
+	if ((!p->nhosts || strcmp(p->hosts[p->nhosts - 1], host)) && places_host_new(p, host, e))
+		return -1;
+	if (places_room(p, 1, 1) || (found = places_kind_find(p, &kind)) < 0)
+		return err_set(e, "%s: out of memory", host);
+	place = places_append(p, found, 1);
+	place->leaves = 1;
+	p->leaf[p->nleaves] = p->core[p->nleaves] = place->id;
+	p->nleaves++;
+	if (above)
+		memcpy(place->path, above, levels * sizeof(*above));
+	place->path[levels] = place->host;
+	for (int l = LEVEL_NODE + 1; l < LEVEL_COUNT; l++)
+		place->path[levels + path_level(l)] = domain[l];
+	return 0;
 }
 
 int places_add_inner(struct places *p, const struct hierarchy_host *host, struct err *e)

@@ -91,6 +91,14 @@ int places_costs(struct places *p, const char *words, struct err *e);
 int places_add(struct places *p, const char *host, const struct shape *shape, const char *cores, unsigned cpus,
 	       struct err *e);
 
+/*
+ * Adds the place of a process that runs already, by the domain that it is in at each level from LEVEL_PACKAGE on,
+ * numbers of the caller's. It is of the last node added, if that has this name, else of a new one. above: of a node in
+ * the network, its position, or NULL. 0, or -1: memory, or a name that an earlier node has.
+ */
+int places_add_process(struct places *p, const char *host, const unsigned *above, const unsigned domain[LEVEL_COUNT],
+		       struct err *e);
+
 /* Adds a host with the inside that the network's file states: each usable leaf is a place. 0 or -1. */
 int places_add_inner(struct places *p, const struct hierarchy_host *host, struct err *e);
 
