@@ -235,7 +235,8 @@ static int jobs_prepare(struct audit *u, struct err *e)
 			return free(cpus), err_set(e, "out of memory");
 	}
 	free(cpus);
-	qsort(u->allocs, u->nallocs, sizeof(*u->allocs), by_node);
+	if (u->nallocs)
+		qsort(u->allocs, u->nallocs, sizeof(*u->allocs), by_node);
 	return 0;
 }
 
@@ -281,7 +282,7 @@ static void judge_gpus(const struct audit *u, const struct audit_alloc *a, struc
 			continue;
 		for (list = at + len + 5; !number_read_range(&list, 4095, &first, &last); list += *list == ',')
 			for (unsigned gpu = first; gpu <= last; gpu++) {
-				const struct shape_device *d = s->devices, *end = d + s->ndevices;
+				const struct shape_device *d = s->devices, *end = s->ndevices ? d + s->ndevices : d;
 				bool near = false;
 
 				while (d < end && (strcmp(d->type, "GPU") || d->number != (int) gpu))
@@ -303,8 +304,8 @@ static int judge_node(struct audit *u, struct audit_alloc *a, size_t n, struct e
 	unsigned words = k->words, cores = k->shape->cores, cpus = 0;
 	unsigned *scratch = calloc(cores + 1, sizeof(*scratch));
 	unsigned long long *promised = calloc(k->shape->numas.count + 1, sizeof(*promised));
-	uint64_t *held = calloc(words * 4 + 1, sizeof(*held)), *free_set = held + words, *all = free_set + words;
-	uint64_t *seen = all + words;
+	uint64_t *held = calloc(words * 5 + 1, sizeof(*held)), *free_set = held + words, *all = free_set + words;
+	uint64_t *seen = all + words, *usable = seen + words;	/* usable: also cores reserved since the job has them */
 	bool shared = false;
 	size_t before = 0;
 
@@ -330,14 +331,16 @@ static int judge_node(struct audit *u, struct audit_alloc *a, size_t n, struct e
 		cpus += a[i].cores * node->threads;
 		if (!v->done)
 			continue;
-		for (unsigned w = 0; w < words; w++)
+		for (unsigned w = 0; w < words; w++) {
 			free_set[w] = (all[w] & ~held[w]) | a[i].set[w];
+			usable[w] = all[w] | a[i].set[w];
+		}
 		for (int level = 0; level < JUDGED_LEVELS; level++) {
 			const struct audit_domains *d = &u->domains[k->index * JUDGED_LEVELS + level];
 			unsigned task = j->task_cpus;
 
 			v->had[level] += touched(d, a[i].set);
-			v->need[level] += least(d, all, a[i].cores, scratch);
+			v->need[level] += least(d, usable, a[i].cores, scratch);
 			v->room[level] += least(d, free_set, a[i].cores, scratch);
 			for (size_t r = 0; r < d->n && task > 1; r++) {
 				v->whole[level] += cluster_range_count(a[i].set, d->list[r]) * node->threads / task;
@@ -375,25 +378,15 @@ static int judge_node(struct audit *u, struct audit_alloc *a, size_t n, struct e
 	return 0;
 }
 
-static bool list_has(const char *list, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (const char *at = list; at; at = strchr(at, ','), at += at != NULL)
-		if (!strncmp(at, word, n) && (!at[n] || at[n] == ','))
-			return true;
-	return false;
-}
-
 /* The leaf switches that a job of a partition could have: how many of the partition's nodes each has, descending. */
 struct leaves {
-	const struct slurm_parts *network;
+	const struct slurm_parts *all;
 	unsigned *sizes;
 };
 
 static int leaves_find(const struct audit *u, const char *partition, struct leaves *out)
 {
-	const struct slurm_parts *n = out->network = scontrol_network(&u->s, partition);
+	const struct slurm_parts *n = out->all = scontrol_leaves(&u->s, partition);
 	bool shown = false;	/* a node in no partition has no list, as all have none where they are not shown */
 
 	for (size_t i = 0; i < u->s.nnodes; i++)
@@ -404,7 +397,7 @@ static int leaves_find(const struct audit *u, const char *partition, struct leav
 		return -1;
 	for (size_t i = 0; i < u->s.nnodes; i++)
 		if (n->of[i] != SLURM_PART_NONE &&
-		    (!shown || !*partition || list_has(u->s.nodes[i].partitions, partition)))
+		    (!shown || !*partition || scontrol_has_partition(u->s.nodes[i].partitions, partition)))
 			out->sizes[n->of[i]]++;
 	qsort(out->sizes, n->n, sizeof(*out->sizes), descending);
 	return 0;
@@ -437,7 +430,7 @@ static int judge_switches(struct audit *u, struct err *e)
 		size_t before = pairs.count;
 
 		key.job = a->job;
-		key.leaf = has[a->job] ? has[a->job]->network->of[u->node[a->node] - u->s.nodes] : SLURM_PART_NONE;
+		key.leaf = has[a->job] ? has[a->job]->all->of[u->node[a->node] - u->s.nodes] : SLURM_PART_NONE;
 		if (key.leaf == SLURM_PART_NONE)
 			continue;
 		of[a->job]++;
@@ -449,7 +442,7 @@ static int judge_switches(struct audit *u, struct err *e)
 		struct audit_judged *v = &u->judged[i];
 		unsigned sum = 0, need = 0;
 
-		while (has[i] && of[i] == v->nodes && need < has[i]->network->n && sum < v->nodes)
+		while (has[i] && of[i] == v->nodes && need < has[i]->all->n && sum < v->nodes)
 			sum += has[i]->sizes[need++];
 		v->need[AUDIT_SWITCH] = sum >= v->nodes ? need : 0;
 	}

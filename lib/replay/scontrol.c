@@ -449,37 +449,39 @@ int scontrol_read_jobs(struct scontrol *s, struct buf *text, const char *name, s
 int scontrol_read_switches(struct scontrol *s, struct buf *text, const char *name, const char *partitions,
 			   struct err *e)
 {
-	struct slurm_parts *network = array_add(s->networks, s->nnetworks);
-	char *list = strdup(partitions ? partitions : ""), *rest = list, *partition;
+	struct scontrol_network *network = array_add(s->networks, s->nnetworks);
 	struct buf own = {0};
 	int rc = -1;
 
-	s->failed |= !network || !list;
-	while (!s->failed && (partition = strsep(&rest, ","))) {
-		size_t at = string_map_add(&s->placed, partition);
-
-		if (at == STRING_MAP_NONE || (at == s->nplaced && !array_add(s->network_of, s->nplaced)))
-			s->failed = true;
-		else
-			s->network_of[at] = s->nnetworks - 1;
-	}
-	free(list);
-	if (s->failed)
-		err_set(e, "%s: out of memory", name);
-	else if (text_take(&own, text, name, e) >= 0)
-		rc = slurm_parts_read(network, &s->names, own.data, 0) < 0 ?
+	if (!network || (partitions && !(network->partitions = strdup(partitions))))
+		return err_set(e, "%s: out of memory", name);
+	if (text_take(&own, text, name, e) >= 0)
+		rc = slurm_parts_read(&network->leaves, &s->names, own.data, 0) < 0 ?
 			err_set(e, "%s: Nodes of a switch are not a host list", name) : 0;
 	buf_free(&own);
 	return rc;
 }
 
-const struct slurm_parts *scontrol_network(const struct scontrol *s, const char *partition)
+bool scontrol_has_partition(const char *list, const char *partition)
 {
-	size_t at = string_map_find(&s->placed, partition);
+	size_t n = strlen(partition);
 
-	if (at == STRING_MAP_NONE)
-		at = string_map_find(&s->placed, "");
-	return at == STRING_MAP_NONE ? NULL : &s->networks[s->network_of[at]];
+	for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+		if (!strncmp(at, partition, n) && (!at[n] || at[n] == ','))
+			return true;
+	return false;
+}
+
+const struct slurm_parts *scontrol_leaves(const struct scontrol *s, const char *partition)
+{
+	const struct scontrol_network *of = NULL;
+
+	for (const struct scontrol_network *n = s->networks; n < s->networks + s->nnetworks; n++) {
+		if (scontrol_has_partition(n->partitions, partition))
+			return &n->leaves;
+		of = n->partitions ? of : n;
+	}
+	return of ? &of->leaves : NULL;
 }
 
 void scontrol_free(struct scontrol *s)
@@ -488,15 +490,15 @@ void scontrol_free(struct scontrol *s)
 		free(s->jobs[i].shares);
 	for (size_t i = 0; i < s->nlists; i++)
 		free(s->lists[i]);
-	for (size_t i = 0; i < s->nnetworks; i++)
-		slurm_parts_free(&s->networks[i]);
+	for (size_t i = 0; i < s->nnetworks; i++) {
+		slurm_parts_free(&s->networks[i].leaves);
+		free(s->networks[i].partitions);
+	}
 	for (int i = 0; i < 2; i++) {
 		buf_free(&s->text[i]);
 		json_decref(s->json[i]);
 	}
 	string_map_free(&s->names);
-	string_map_free(&s->placed);
-	free(s->network_of);
 	free(s->networks);
 	free(s->lists);
 	free(s->nodes);

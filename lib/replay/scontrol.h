@@ -62,11 +62,11 @@ struct scontrol {
 	struct string_map names;	/* of the nodes: their indexes */
 	struct scontrol_job *jobs;
 	size_t njobs;
-	struct slurm_parts *networks;	/* leaf switches of the cluster, or of partitions with their own topology */
+	struct scontrol_network {	/* a topology: of these partitions, "a,b"; NULL: of those without their own */
+		char *partitions;
+		struct slurm_parts leaves;
+	} *networks;
 	size_t nnetworks;
-	struct string_map placed;	/* partitions whose topology was read, "" for the others */
-	unsigned *network_of;		/* by these: an index */
-	size_t nplaced;
 	size_t refused;			/* records of nodes without a valid name, or with that of another */
 	/* Own: */
 	struct buf text[2];
@@ -85,8 +85,10 @@ int scontrol_read_jobs(struct scontrol *s, struct buf *text, const char *name, s
 /* `scontrol show topology`, or topology.conf; of these partitions, "a,b", or NULL: of the others. */
 int scontrol_read_switches(struct scontrol *s, struct buf *text, const char *name, const char *partitions,
 			   struct err *e);
-/* Of the jobs of a partition; NULL: not read. */
-const struct slurm_parts *scontrol_network(const struct scontrol *s, const char *partition);
+/* The leaf switches of the jobs of a partition; NULL: not read. */
+const struct slurm_parts *scontrol_leaves(const struct scontrol *s, const char *partition);
+/* Whether a list of partitions, or NULL, has it. */
+bool scontrol_has_partition(const char *list, const char *partition);
 void scontrol_free(struct scontrol *s);
 
 #endif

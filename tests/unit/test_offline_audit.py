@@ -296,9 +296,10 @@ def test_what_slurm_conf_says_otherwise(audit, words, finding):
     assert told["audited"] == ("not audited" not in finding)
 
 
-def test_reserved_cores_are_not_missed(audit):
-    """Four cores need two L3 caches where each has one that is reserved."""
-    told = audit(node_text(more="   CPUSpecList=0,4,8,12\n"), one_job(1, "1-3,5"))
+@pytest.mark.parametrize("reserved, cores", [("0,4,8,12", "1-3,5"), ("0-11", "0-3,8")])
+def test_reserved_cores_are_not_missed(audit, reserved, cores):
+    """Four cores need two L3 caches where each has one that is reserved; cores may be reserved since the job began."""
+    told = audit(node_text(more=f"   CPUSpecList={reserved}\n"), one_job(1, cores))
     assert told["levels"]["l3"] == {"jobs": 1, "split": 0, "none_better_free": 0, "better_was_free": 0, "unknown": 0,
                                     "tasks_span": 0, "noun": "L3 caches", "over": [1, 0, 0, 0, 0]}
 
