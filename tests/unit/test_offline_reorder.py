@@ -123,3 +123,23 @@ def test_costs_fall_and_never_rise():
             assert order == list(range(ranks)), number
         gains.append(1 - after / before if before else 0)
     assert median(gains) >= 0.3, gains
+
+
+def test_the_network_that_is_published_counts(tmp_path):
+    """Two leaf switches, with the hosts of two ranks each that do not communicate."""
+    fabric, config = tmp_path / "fabric", tmp_path / "topiary.conf"
+    fabric.write_text("tree 2 2 300 2 100 -1\n" + "".join(f"node n{n} tree 1 1 1 -1\n" for n in range(4)))
+    config.write_text(f"FabricFile={fabric}\nSnapshotFile=/nowhere\n")
+    for names, before, after in (("n0 n1 n2 n3", 600, 200), ("n0 n1 n2 other", 200, 200)):
+        lines = ["4 4", *(f"vm {name} - - - - - *" for name in names.split()), "0 2 1", "1 3 1"]
+        done = topiary("reorder", "-", input="\n".join(lines) + "\n", env={**os.environ, "TOPIARY_CONF": str(config)},
+                       status=0)
+        assert done.stdout.splitlines()[0] == f"{before} {after}"
+
+
+def test_bad_questions_are_refused():
+    for text in ("", "4\n", "4 5\n", "0 0\n", "1 1\n", "1 1\nh n 0 0 0 0 0\n", "1 1\nh n 0 0 0 0 0 x\n",
+                 "1 1\nh n 0 0 0 0 0 0 0\n", "2 2\nh n * * * * * *\nh n * * * * * *\n0 2 1\n",
+                 "2 2\nh n * * * * * *\nh n * * * * * *\n0 1\n", "70000 1\n", "1 1\n" + "h" * 300 + " n 0 0 0 0 0 0\n"):
+        done = ask(text, status=1)
+        assert "not as libtopiary-reorder writes it" in done.stderr and not done.stdout, text
