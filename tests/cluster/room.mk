@@ -91,7 +91,7 @@ SMOKE := tests/unit/test_decide.c \
 		a_line_of_advice_at_the_end) \
 	$(call smoke, monitor_gpus, only_the_gpus_that_slurm_granted what_a_user_claims_is_not_believed) \
 	$(call smoke, fabric, slurmctld_reports_the_same_topology slurmctld_accepts_the_export a_job_that_needs_one_switch_gets_one \
-		a_job_is_mapped_by_the_registrys_fabric) \
+		a_job_is_mapped_by_the_registrys_fabric ranks_in_the_order_of_the_fabric) \
 	$(call smoke, bad_input, option_is_refused_at_submission deleted_matrix_is_one_warning) \
 	$(call smoke, slurm_upgrade, jobs_live_on_and_are_placed_again) \
 	tests/cluster/test_auth_slurm.py \

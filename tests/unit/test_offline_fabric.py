@@ -3,6 +3,7 @@
 """topiary fabric over the discovered fabrics of hwloc's collection, and live from a simulated one."""
 import functools
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -12,10 +13,11 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from rig import command
 from rig.command import run
-from rig.paths import CACHE
+from rig.paths import BUILD, CACHE
 
 DATA = next(iter(sorted(CACHE.glob("src/hwloc-*/tests/netloc/data"))), None)
 IBSIM, IBNETDISCOVER = shutil.which("ibsim"), shutil.which("ibnetdiscover", path="/usr/sbin:/usr/bin")
+LLDPD, LLDPCLI = (shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") for name in ("lldpd", "lldpcli"))
 UMAD = next(iter(__import__("pathlib").Path("/usr/lib").glob("*/umad2sim/libumad2sim.so")), None)
 
 needs_data = pytest.mark.skipif(DATA is None, reason="no hwloc source: run packaging/setup")
@@ -391,3 +393,36 @@ def test_a_live_fabric_is_what_was_simulated(tmp_path):
         assert output("export", "--format=slurm", path) == written, path.read_text()
         piped = command.topiary("fabric", "export", "--format=slurm", "-", status=0, input=path.read_text())
         assert piped.stdout == written
+
+
+# A host and a switch, each a network namespace with an lldpd, on the ends of a veth pair.
+LIVE = """\
+mount -t tmpfs none /run && mkdir -p /run/lldpd /run/etc
+printf '127.0.0.1 localhost\\n127.0.0.2 leaf1\\n127.0.0.3 cn1\\n' > /run/etc/hosts
+for file in passwd group; do cp /etc/$file /run/etc/; done
+grep -q ^_lldpd: /etc/passwd || echo '_lldpd:x:999:999::/run/lldpd:/bin/false' >> /run/etc/passwd
+grep -q ^_lldpd: /etc/group || echo '_lldpd:x:999:' >> /run/etc/group
+for file in hosts passwd group; do mount --bind /run/etc/$file /etc/$file; done
+hostname cn1
+ip netns add leaf && ip link add v0 type veth peer name swp1 netns leaf
+ip link set v0 up && ip -n leaf link set swp1 up
+{lldpd} -d -L {lldpcli} 2>/dev/null &
+ip netns exec leaf unshare --uts --mount sh -c '
+    mount -t tmpfs none /run && mkdir /run/lldpd && hostname leaf1
+    exec {lldpd} -d -L {lldpcli} -u {folder}/leaf' 2>/dev/null &
+until [ -S {folder}/leaf ] && lldpcli -u {folder}/leaf configure system capabilities enabled bridge,router >/dev/null
+do sleep 0.1; done
+until lldpcli -f keyvalue show neighbors 2>/dev/null | grep -q Bridge.enabled=on
+do lldpcli update >/dev/null 2>&1; lldpcli -u {folder}/leaf update >/dev/null 2>&1; sleep 0.3; done
+{topiary} fabric discover -o {folder}/found
+"""
+
+
+@pytest.mark.skipif(not (LLDPD and LLDPCLI) or os.geteuid(), reason="no lldpd, or no root to make network namespaces")
+def test_lldpd_is_discovered(tmp_path):
+    done = run("timeout", "-s", "KILL", "300", "unshare", "--net", "--mount", "--pid", "--uts", "--fork",
+               "--mount-proc", "--kill-child", "sh", "-c", LIVE.format(lldpd=LLDPD, lldpcli=LLDPCLI, folder=tmp_path,
+                                                       topiary=BUILD / "topiary"))
+    assert done.returncode == 0, done.stderr
+    assert sorted((link["a"], link["b"]) for link in as_json(tmp_path / "found")["links"]) == \
+        [("leaf1", "cn1"), ("leaf1", "lldp-top")]
