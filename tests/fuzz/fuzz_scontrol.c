@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "begin.h"
+#include "fuzz.h"
 #include "replay/audit.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SNAPSHOT "topiary-snapshot 1\nshape s Package:2 [NUMANode] L3Cache:2 Core:4 PU:1\nnodes n[1-2] s\nend\n"
 #define NODES "NodeName=n1 CoresPerSocket=8 CPUAlloc=0 Sockets=2 ThreadsPerCore=1 Partitions=a,b\n" \
