@@ -499,10 +499,8 @@ TEST(domains_around_some_cores)
 		{ AROUND, "topo-fit=require topo-level=l3", 5, "5 cores in one L3 cache, but the largest has", 0, 0 },
 		{ APART, "topo-fit=require topo-level=numa", 1, "the job needs 3 cores in one NUMA node (with"
 		  " --ntasks-per-socket=3 Slurm uses only nodes with room for 3 tasks), but the largest has 2", 3, 0 },
-		{ APART, "topo-fit=require topo-level=numa", 1, "(with --ntasks-per-node=3 Slurm uses", 0, 3 },
+		{ APART, "topo-fit=require topo-level=numa", 2, "(with --ntasks-per-node=3 Slurm uses", 0, 3 },
 		{ APART, "topo-fit=require topo-level=numa", 3, "3 cores in one NUMA node, but", 3, 3 },
-		{ APART, "topo-request=/package=1/core=1", 1, "but 2 tasks need 2 there (with --ntasks-per-node=2"
-		  " Slurm uses only nodes with room for 2 tasks): request as many cores as", 0, 2 },
 	};
 	job_desc_msg_t job;
 
