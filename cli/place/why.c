@@ -468,8 +468,8 @@ static void first_words(const struct now_need *need, const struct now_wait *w, s
 	if (!w->n) {
 		buf_printf(first, need->nodes > 1 ? "none are known: too few nodes that it may have and whose cores "
 			   "are known will have so many by the limits of jobs" :
-			   "none is known: no node that it may have and whose cores are known has %u such cores that "
-			   "will be free by the limits of jobs", need->cores);
+			   "none is known: no node that it may have and whose cores are known has %u such core%s that "
+			   "will be free by the limits of jobs", need->cores, PLURAL(need->cores));
 		return;
 	}
 	if (need->nodes > 1) {
@@ -480,10 +480,11 @@ static void first_words(const struct now_need *need, const struct now_wait *w, s
 		buf_puts(first, need->cores ? " have them" : " are free");
 		buf_free(&names);
 	} else if (d->level == LEVEL_NODE)
-		buf_printf(first, "%s has %u free cores", d->node->info->name, need->cores);
+		buf_printf(first, "%s has %u free core%s", d->node->info->name, need->cores, PLURAL(need->cores));
 	else
-		buf_printf(first, "%s %u of %s (cores %u-%u) has %u free cores", level_noun(d->level, 1), d->number,
-			   d->node->info->name, d->first, d->first + d->cores - 1, need->cores);
+		buf_printf(first, "%s %u of %s (cores %u-%u) has %u free core%s", level_noun(d->level, 1), d->number,
+			   d->node->info->name, d->first, d->first + d->cores - 1, need->cores,
+			   PLURAL(need->cores));
 	if (!w->at) {
 		buf_puts(first, " now: it waits for something else");
 		return;
@@ -521,12 +522,14 @@ static void join_wait(struct now *n, const job_info_t *j, const struct verdict *
 			row_add(rows, "waits for", "%u free cores on %u nodes, those of each node in one %s%s", all,
 				need.nodes, level_noun(need.level, 1), in);
 		else if (need.nodes == 1)
-			row_add(rows, "waits for", "one %s with %u free cores", level_noun(need.level, 1), need.cores);
+			row_add(rows, "waits for", "one %s with %u free core%s", level_noun(need.level, 1), need.cores,
+				PLURAL(need.cores));
 		else if (need.level == LEVEL_NODE)
-			row_add(rows, "waits for", "%u nodes, each with %u free cores%s", need.nodes, need.cores, in);
+			row_add(rows, "waits for", "%u nodes, each with %u free core%s%s", need.nodes, need.cores,
+				PLURAL(need.cores), in);
 		else
-			row_add(rows, "waits for", "%u nodes, each with one %s with %u free cores%s", need.nodes,
-				level_noun(need.level, 1), need.cores, in);
+			row_add(rows, "waits for", "%u nodes, each with one %s with %u free core%s%s", need.nodes,
+				level_noun(need.level, 1), need.cores, PLURAL(need.cores), in);
 		if (!known)
 			first_words(&need, &w, &first, &held);
 		row_add(rows, "first", "%s", first.failed || !first.len ? "" : first.data);

@@ -264,6 +264,11 @@ def test_waiting_for_tasks_that_are_not_divided_evenly(cluster, submit):
         placed(cluster, submit, f"-n{cores}", "--time=50", "--topo-fit=require", "--topo-level=l3")
     holder = submit("-w", "cn2", "-N1", "--exclusive", "--time=20")
     wait_running(cluster, holder)
+    number = submit("-w", "cn2", "-N1", "-n1", "--topo-fit=require", "--topo-level=l3")
+    assert wait_until(lambda: "waits for" in why(cluster, number, check=False).stdout, 30)
+    rows = told(cluster, number)
+    assert rows["waits for"] == "one L3 cache with 1 free core" and " has 1 free core at " in rows["first"], rows
+    cluster.command(["scancel", number])
     number = submit("-w", "cn[1-2]", "-N2", "-n15", "--topo-fit=require", "--topo-level=l3")
     assert wait_until(lambda: "waits for" in why(cluster, number, check=False).stdout, 30)
     rows = told(cluster, number)
