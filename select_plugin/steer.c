@@ -566,6 +566,13 @@ static int leave_to_slurm(const struct call *c, const struct job_request *req, c
 	return rc;
 }
 
+/* A job whose cores Slurm's plugin did not take. */
+static void add_refused(const struct call *c, struct buf *out)
+{
+	buf_printf(out, "Slurm did not start it on the cores chosen for it%s", c->job->bit_flags & GRES_ENFORCE_BIND ?
+		   ", and --gres-flags=enforce-binding allows it only those of sockets with its GPUs or gres" : "");
+}
+
 /* A job whose requirement cannot be met now: planned for later, or made to wait. */
 static int wait_for(struct attempt *a, struct candidate_set *s)
 {
@@ -581,8 +588,10 @@ static int wait_for(struct attempt *a, struct candidate_set *s)
 	add_requirement(s, &reason);
 	if (s->req->unweighed)
 		buf_printf(&reason, "; within that Slurm decides: %s", s->req->unweighed);
-	if (refused && !s->req->unweighed)
-		buf_puts(&reason, "; Slurm did not start it on the cores chosen for it");
+	if (refused && !s->req->unweighed) {
+		buf_puts(&reason, "; ");
+		add_refused(c, &reason);
+	}
 	add_obstacles(s, &reason);
 	comment_reason(c->job, s->req, s, VERDICT_WAITS, reason.failed ? "slurmctld is out of memory" : reason.data);
 	debug_job(c->job, reason.failed ? "out of memory" : reason.data);
@@ -606,7 +615,7 @@ static int job_decide(const struct call *c, struct candidate_set *s)
 	else if (s->unknown && s->unknown == s->candidates)
 		buf_puts(&why, "the snapshot has none of its nodes, or different hardware for them");
 	else if (a.refused)
-		buf_puts(&why, "Slurm did not start it on the cores chosen for it");
+		add_refused(c, &why);
 	else if (s->no_steps)
 		buf_puts(&why, "the best placement has fewer GPUs on its first nodes, where Slurm starts more tasks of"
 			       " a step");

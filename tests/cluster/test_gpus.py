@@ -14,6 +14,7 @@ from rig.ask import advised, expand, wait_running
 from rig.cluster import SLURM_RELEASE
 from rig.made_machines import made_machine
 from rig.node import cgroups_removed
+from rig.processes import wait_until
 
 # A GPU at the first package, two at the second.
 AT = {"0": 0, "1": 1, "2": 1}
@@ -183,6 +184,15 @@ def test_spread_tasks_with_a_gpu_each_on_nodes_with_unequal_numbers_of_them(clus
 
 
 @ONE_MAKER
+def test_a_job_that_waits_for_cores_away_from_its_gpu(whole):
+    number = whole.batch("true", "-wcn3", "-N1", "-n1", "-c8", "--gpus-per-task=1", "--gres-flags=enforce-binding",
+                         "--topo-request=/package=2/core=2").stdout.split()[-1]
+    assert wait_until(lambda: "chosen for it, and --gres-flags=enforce-binding allows" in
+                      whole.topiary("why", number, check=False).stdout, 30), whole.topiary("why", number, check=False)
+    whole.command(["scancel", number])
+
+
+@ONE_MAKER
 def test_a_step_has_the_gpus_of_its_tasks(whole):
     """Each package of the first node has room for one task of three cores, one of the second for two: that is nearer
     together, but then Slurm would start two tasks on the first, with one GPU."""
@@ -191,6 +201,7 @@ def test_a_step_has_the_gpus_of_its_tasks(whole):
                           "topiary why $SLURM_JOB_ID; srun sh -c 'echo $SLURMD_NODENAME'"], user="nobody", check=False)
     assert "fewer GPUs on its first nodes" in done.stdout and sorted(done.stdout.split("\n")[-4:]) == [
         "", "cn3", "cn3", "cn4"], done
+
 
 
 if BY_NUMA:
