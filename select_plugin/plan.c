@@ -157,6 +157,37 @@ static bool fewer_gpus_first(const struct choice *c, const struct candidate_set 
 	return false;
 }
 
+/*
+ * Divides the shares again so that the larger ones are on the first nodes: if any nodes hold them so, these do. False,
+ * without a choice, if none do, or the tasks were not divided by shares.
+ */
+static bool larger_shares_first(struct choice *c, struct candidate_set *s)
+{
+	const struct chooser_share *share = s->req->share;
+	unsigned n = 0;
+	int last = -1;
+
+	if (c->uneven || c->count != share[0].nodes + share[1].nodes)
+		return false;
+	choice_clear(c);
+	candidates_find(s, share[0].tasks, 0, NULL);
+	for (unsigned i = 0; i < s->count && c->count < share[0].nodes; i++) {
+		last = s->list[i].node;
+		choice_add(c, &s->list[i]);
+	}
+	candidates_find(s, share[1].tasks, 0, c->chosen);
+	for (unsigned i = 0; i < s->count; i++)
+		if (s->list[i].node > last)
+			s->list[n++] = s->list[i];
+	s->count = n;
+	if (c->count < share[0].nodes || n < share[1].nodes)
+		return false;
+	candidate_nodes_sort(s->list, n, share[1].nodes);
+	for (unsigned i = 0; i < share[1].nodes; i++)
+		choice_add(c, &s->list[i]);
+	return true;
+}
+
 bool plan_make(struct plan *p, struct candidate_set *s)
 {
 	struct job_request *a = s->req;
@@ -175,7 +206,8 @@ bool plan_make(struct plan *p, struct candidate_set *s)
 	good = !choice_begin(&p->choice) && chooser_run(&c, &p->choice);
 	s->count = c.count;
 	candidates_cache.refused |= c.cut;
-	s->no_steps = good && !job_request_waits(a) && fewer_gpus_first(&p->choice, s);
+	s->no_steps = good && fewer_gpus_first(&p->choice, s) &&
+		      !(job_request_waits(a) && larger_shares_first(&p->choice, s));
 	return good && !s->no_steps;
 }
 

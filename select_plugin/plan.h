@@ -16,9 +16,9 @@ struct plan {
 };
 
 /*
- * Chooses among all candidates (score/chooser.h). False when there is no choice, or, for a job that prefers, one in
- * which Slurm would start no step of all tasks (s->no_steps). Afterwards s has all candidates for the last share, the
- * chosen ones first. Free with plan_end in any case.
+ * Chooses among all candidates (score/chooser.h). False when there is no choice, or one in which Slurm would start no
+ * step of all tasks (s->no_steps), and for a job with a requirement no other. Afterwards s has all candidates for the
+ * last share, the chosen ones first. Free with plan_end in any case.
  */
 bool plan_make(struct plan *p, struct candidate_set *s);
 

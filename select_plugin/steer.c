@@ -364,7 +364,8 @@ static bool domains_satisfy(const struct attempt *a, const struct candidate_set 
 	const struct job_request *req = s->req;
 
 	(void) a;
-	return (req->request.fit == FIT_REQUIRE ||
+	return !s->no_steps &&
+	       (req->request.fit == FIT_REQUIRE ||
 		(req->request.fit == FIT_PREFER && req->request.memory == FIT_REQUIRE)) &&
 	       !req->request.path.steps && !req->whole_nodes;
 }
@@ -566,6 +567,9 @@ static int leave_to_slurm(const struct call *c, const struct job_request *req, c
 	return rc;
 }
 
+#define FEWER_GPUS_FIRST \
+	"the best placement has fewer GPUs on its first nodes, where Slurm starts more tasks of a step"
+
 /* A job whose cores Slurm's plugin did not take. */
 static void add_refused(const struct call *c, struct buf *out)
 {
@@ -577,7 +581,7 @@ static void add_refused(const struct call *c, struct buf *out)
 static int wait_for(struct attempt *a, struct candidate_set *s)
 {
 	const struct call *c = a->call;
-	bool refused = a->refused;
+	bool refused = a->refused, no_steps = s->no_steps;
 	struct buf reason = {0};
 
 	a->later = true;
@@ -592,6 +596,8 @@ static int wait_for(struct attempt *a, struct candidate_set *s)
 		buf_puts(&reason, "; ");
 		add_refused(c, &reason);
 	}
+	if (no_steps)
+		buf_puts(&reason, "; " FEWER_GPUS_FIRST);
 	add_obstacles(s, &reason);
 	comment_reason(c->job, s->req, s, VERDICT_WAITS, reason.failed ? "slurmctld is out of memory" : reason.data);
 	debug_job(c->job, reason.failed ? "out of memory" : reason.data);
@@ -617,8 +623,7 @@ static int job_decide(const struct call *c, struct candidate_set *s)
 	else if (a.refused)
 		add_refused(c, &why);
 	else if (s->no_steps)
-		buf_puts(&why, "the best placement has fewer GPUs on its first nodes, where Slurm starts more tasks of"
-			       " a step");
+		buf_puts(&why, FEWER_GPUS_FIRST);
 	else if (s->req->request.fit == FIT_SPREAD)
 		buf_printf(&why, "its tasks cannot be spread over %s now", level_noun(s->req->request.level ==
 			   LEVEL_NODE ? LEVEL_L3 : s->req->request.level, 2));

@@ -203,6 +203,26 @@ def test_a_step_has_the_gpus_of_its_tasks(whole):
         "", "cn3", "cn3", "cn4"], done
 
 
+@ONE_MAKER
+def test_a_step_has_the_gpus_of_its_tasks_within_a_requirement(whole):
+    """Two tasks would be on the second node, since it has fewer free cores; the first holds them as well. Where it does
+    not, the job waits."""
+    words = ["-wcn3,cn4", "-N2", "-n3", "-c5", "--gpus-per-task=1", "--ntasks-per-core=1", "--topo-fit=require",
+             "--topo-level=package"]
+    done = whole.command(["salloc", "-Q", "-wcn4", "-N1", "-n8", "salloc", "-Q", "-I20", *words, "sh", "-c", "topiary "
+                          "why $SLURM_JOB_ID; srun sh -c 'echo $SLURMD_NODENAME'"], user="nobody", check=False)
+    assert ", running: placed" in done.stdout and sorted(done.stdout.split("\n")[-4:]) == [
+        "", "cn3", "cn3", "cn4"], done
+    loads = [whole.batch("sleep 999", "-wcn3", "-N1", cores).stdout.split()[-1] for cores in ("-n8", "-n10")]
+    for load in loads:
+        wait_running(whole, load)
+    number = whole.batch("srun true", *words).stdout.split()[-1]
+    assert wait_until(lambda: "fewer GPUs on its first nodes" in
+                      whole.topiary("why", number, check=False).stdout, 30), whole.topiary("why", number, check=False)
+    whole.command(["scancel", *loads])
+    assert wait_until(lambda: whole.job_state(number) == "COMPLETED", 60), whole.job_record(number)
+
+
 
 if BY_NUMA:
     @ONE_MAKER
