@@ -159,9 +159,9 @@ static bool fewer_gpus_first(const struct choice *c, const struct candidate_set 
 
 /*
  * Divides the shares again so that the larger ones are on the first nodes: if any nodes hold them so, these do. False,
- * without a choice, if none do, or the tasks were not divided by shares.
+ * without a choice, if none do, the tasks were not divided by shares, or a node that the job names is not among them.
  */
-static bool larger_shares_first(struct choice *c, struct candidate_set *s)
+static bool larger_shares_first(struct choice *c, struct candidate_set *s, uint32_t named)
 {
 	const struct chooser_share *share = s->req->share;
 	unsigned n = 0;
@@ -185,7 +185,9 @@ static bool larger_shares_first(struct choice *c, struct candidate_set *s)
 	candidate_nodes_sort(s->list, n, share[1].nodes);
 	for (unsigned i = 0; i < share[1].nodes; i++)
 		choice_add(c, &s->list[i]);
-	return true;
+	for (unsigned i = 0; i < c->count; i++)
+		named -= c->list[i].required;
+	return !named;
 }
 
 bool plan_make(struct plan *p, struct candidate_set *s)
@@ -207,7 +209,7 @@ bool plan_make(struct plan *p, struct candidate_set *s)
 	s->count = c.count;
 	candidates_cache.refused |= c.cut;
 	s->no_steps = good && fewer_gpus_first(&p->choice, s) &&
-		      !(job_request_waits(a) && larger_shares_first(&p->choice, s));
+		      !(job_request_waits(a) && larger_shares_first(&p->choice, s, c.required));
 	return good && !s->no_steps;
 }
 
