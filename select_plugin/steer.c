@@ -574,7 +574,7 @@ static int leave_to_slurm(const struct call *c, const struct job_request *req, c
 static void add_refused(const struct call *c, struct buf *out)
 {
 	buf_printf(out, "Slurm did not start it on the cores chosen for it%s", c->job->bit_flags & GRES_ENFORCE_BIND ?
-		   ", and --gres-flags=enforce-binding allows it only those of sockets with its GPUs or gres" : "");
+		   " (--gres-flags=enforce-binding: only cores near its gres)" : "");
 }
 
 /* A job whose requirement cannot be met now: planned for later, or made to wait. */

@@ -187,7 +187,7 @@ def test_spread_tasks_with_a_gpu_each_on_nodes_with_unequal_numbers_of_them(clus
 def test_a_job_that_waits_for_cores_away_from_its_gpu(whole):
     number = whole.batch("true", "-wcn3", "-N1", "-n1", "-c8", "--gpus-per-task=1", "--gres-flags=enforce-binding",
                          "--topo-request=/package=2/core=2").stdout.split()[-1]
-    assert wait_until(lambda: "chosen for it, and --gres-flags=enforce-binding allows" in
+    assert wait_until(lambda: "chosen for it (--gres-flags=enforce-binding: only cores near its gres)" in
                       whole.topiary("why", number, check=False).stdout, 30), whole.topiary("why", number, check=False)
     whole.command(["scancel", number])
 
