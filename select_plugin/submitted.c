@@ -301,7 +301,8 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 	if (devices->total && !devices->per_task && devices->total <= req->max_nodes)
 		snprintf(gpus + strlen(gpus), sizeof(gpus) - strlen(gpus), " (--gpus=%u: at most %u node%s)",
 			 (uint32_t) devices->total, (uint32_t) devices->total, PLURAL(devices->total));
-	if (each > own)
+	/* Or fewer tasks on each of more nodes would do. */
+	if (each > own || (each > 1 && each == req->node_room && !f->holding.nodes && req->min_nodes < req->max_nodes))
 		snprintf(room, sizeof(room), " (with --ntasks-per-%s=%u Slurm uses only nodes with room for %u tasks)",
 			 req->node_tasks == each ? "node" : "socket", each, each);
 	job_request_need(req, each, f->named >= 0 ? f->named : f->node, &need);

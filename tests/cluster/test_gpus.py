@@ -153,6 +153,8 @@ def test_cores_are_divided_as_the_gpus_are(cluster, words, wanted):
      " NUMA nodes hold 40000 MB"),
     ("-w cn4 -N1 -n1 --gpus=5 --cpus-per-gpu=4 --topo-request=/core=4", "requests exactly 4 cores on each node, but"
      " 1 task needs 10 there"),
+    ("-n4 --gpus-per-node=2 --ntasks-per-node=4 --topo-request=/package=1/core=1", "4 tasks need 2 there (with"
+     " --ntasks-per-node=4 Slurm uses only nodes with room for 4 tasks)"),
     ("-w cn4 -N1 -n3 --gres=gpu:3 --cpus-per-gpu=7 --topo-level=package", "node cn4 cannot meet the requirement: the"
      " job needs 11 cores in one package, but its largest has 8\n"),
     ("-n2 -c3 --gpus=2 --ntasks-per-core=1 --topo-request=/package=1/core=3", "the job's 2 tasks cannot be divided")])
