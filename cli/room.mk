@@ -6,7 +6,7 @@ $(eval $(call program,topiary,$(filter-out cli/place/tool.c,$(wildcard cli/*.c c
 TOOL_ARCH ?= $(shell uname -m)
 TOOL_LIBS = $(CACHE)/tool/$(TOOL_ARCH)
 TOOL_SOURCES = lib/client/claim.c $(addprefix cli/,topiary.c common.c child.c progress.c table.c target.c nodes/shape.c) $(addprefix \
-	cli/place/,audit.c bind.c fabric.c learned.c map.c matrix.c matrix_rule.c observed.c place.c replay.c tool.c)
+	cli/place/,audit.c bind.c cables.c fabric.c learned.c map.c matrix.c matrix_rule.c observed.c place.c replay.c tool.c)
 $(eval $(call linked,tool,$(BUILD)/topiary-$(TOOL_ARCH),$(TOOL_SOURCES),bind trace map fabric replay $(SCORE),\
 	hwloc libxml-2.0 libzstd jansson yaml-0.1 libcrypto,-lscotch -lscotcherr -lm -pthread))
 tool:

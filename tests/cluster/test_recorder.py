@@ -264,9 +264,9 @@ def test_more_bytes_than_an_int_counts(openmpi, tmp_path):
 @pytest.mark.parametrize("name", ["openmpi", "mpich-5", "standard"])
 def test_spawned_ranks_are_no_ranks_of_the_job(labs, name, tmp_path):
     lab = labs(name)
-    # Open MPI's own monitoring would die of it, and UCX gives up ranks that a busy machine lets wait.
+    # Open MPI's own monitoring would die of it. UCX gives up ranks that a busy machine lets wait, and shared memory.
     tcp = ({"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo", **monitored(tmp_path)}
-           if lab.mpi.recorder == "openmpi" else {"UCX_KEEPALIVE_INTERVAL": "inf"})
+           if lab.mpi.recorder == "openmpi" else {"UCX_KEEPALIVE_INTERVAL": "inf", "UCX_TLS": "tcp,self"})
     expect = {("E", rank, rank ^ 1): 400 for rank in range(RANKS)}
     assert lab.sent(tmp_path, "spawn", **tcp) == expect
     assert len(list(tmp_path.iterdir())) == RANKS

@@ -164,8 +164,8 @@ static void cluster_make(unsigned nodes, const char *mode)
 		fprintf(snapshot, "nodes n%u S%u\n", i, i % SHAPES);
 	fprintf(snapshot, "end\n");
 	fclose(snapshot);
-	fprintf(conf, "SnapshotFile=%s/snapshot\nSnapshotPoll=1\nTopoMode=%s\nObserveFile=%s/observed\n", folder, mode,
-		folder);
+	fprintf(conf, "SnapshotFile=%s/snapshot\nSnapshotPoll=1\nTopoMode=%s\nObserveFile=%s/observed\n"
+		"ObserveShare=20\n", folder, mode, folder);
 	fclose(conf);
 	node_record_count = nodes;
 	node_record_table_ptr = xcalloc(nodes, sizeof(*node_record_table_ptr));
