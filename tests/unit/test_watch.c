@@ -434,14 +434,16 @@ TEST(accepts_handwritten_files_at_rest, .setup_func = generations_make, .teardow
 {
 	struct snapshot_view *v;
 	struct writer w;
+	bool rested;
 
 	swap_whole(&generations[false][0]);
 	w = look_while_written(false);
-	if (1000 * w.pause > REST / 2.0)
-		skip();		/* a busy machine: the file was at rest */
-	if (w.written < 20 || w.taken || heard.views)
+	rested = 1000 * w.pause > REST / 2.0;	/* a busy machine stopped the writer: half a file may be taken */
+	if (w.written < 20 || (!rested && (w.taken || heard.views)))
 		fail_msg("%lu written, %u read, %lu taken, %lu of them broken", w.written, heard.views, w.taken,
 			 w.broken);
+	if (rested)
+		return;
 	overwrite(&generations[false][3]);
 	snapshot_watch_check();
 	assert_null(snapshot_view_get());
