@@ -251,9 +251,10 @@ const char *job_request_read(const job_record_t *job, const struct request *site
 	}
 	a.min_cpus = glue_known(d->pn_min_cpus, 1);
 	a.whole_nodes = glue_whole_nodes(d);
-	job_request_own_cores(&a,
-		      a.request.fit == FIT_SPREAD && !a.tasks_per_core && !a.threads_per_core && d->mc_ptr &&
-			      !d->overcommit);
+	a.own_cores = a.request.fit == FIT_SPREAD && !a.tasks_per_core && !a.threads_per_core && d->mc_ptr &&
+		      !d->overcommit;
+	if (a.own_cores)
+		a.tasks_per_core = 1;
 	read_memory(job, &a);
 	if (!a.memory && !(a.counts_memory && job->gres_list_req))
 		a.request.memory = FIT_OFF;
@@ -320,24 +321,19 @@ static unsigned task_cpus(const struct job_request *a, unsigned per)
 	return whole && a->cpus_per_task > per ? divide_up(a->cpus_per_task, per) * per : a->cpus_per_task;
 }
 
-void job_request_own_cores(struct job_request *a, bool own)
-{
-	if (own || a->own_cores)
-		a->tasks_per_core = own;
-	a->own_cores = own;
-}
-
 bool job_request_relax(struct job_request *a)
 {
-	if (!a->own_cores && (a->request.fit != FIT_SPREAD || a->request.memory != FIT_REQUIRE))
-		return false;
-	if (!a->own_cores) {
-		a->unspread = true;
-		a->spread_level = a->request.level;
-		a->request.fit = FIT_PREFER;
-		a->request.level = LEVEL_NODE;
+	if (a->own_cores) {
+		a->own_cores = false;
+		a->tasks_per_core = 0;
+		return true;
 	}
-	job_request_own_cores(a, false);
+	if (a->request.fit != FIT_SPREAD || a->request.memory != FIT_REQUIRE)
+		return false;
+	a->unspread = true;
+	a->spread_level = a->request.level;
+	a->request.fit = FIT_PREFER;
+	a->request.level = LEVEL_NODE;
 	return true;
 }
 

@@ -42,9 +42,6 @@ bool job_request_waits(const struct job_request *a);
  */
 void job_request_at_least(struct job_request *a, uint32_t nodes);
 
-/* Sets whether tasks must not share cores. */
-void job_request_own_cores(struct job_request *a, bool own);
-
 /*
  * Of what is only preferred, a job that cannot have all of it gives up cores of its own first; then, if its memory must
  * be near, that its tasks are spread. False when nothing is left.

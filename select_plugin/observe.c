@@ -203,14 +203,11 @@ static int placement_add(struct placement *p, int node, const uint64_t *cores)
 /* NULL: the choice could be made; else why the job would be left to Slurm. */
 static const char *choose(struct plan *p, struct candidate_set *s)
 {
-	bool made = false;
+	bool made;
 
-	for (;;) {
-		made = plan_make(p, s) && p->choice.count;
-		if (made || !s->req->own_cores)
-			break;
+	while (!(made = plan_make(p, s) && p->choice.count) && job_request_relax(s->req)) {
 		plan_end(p);
-		job_request_own_cores(s->req, false);
+		s->need = (struct candidate_tasks){0};
 	}
 	if (!made)
 		return s->budget.refused || candidates_cache.refused ? "the search was cut short" : NO_PLACEMENT;

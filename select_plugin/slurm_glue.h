@@ -213,7 +213,7 @@ static inline int glue_devices_submitted(job_desc_msg_t *d, slurm_list_t *out)
 	d->max_nodes = glue_known(d->max_nodes, NO_VAL);
 	/* As Slurm's, which loads its plugins of devices first. */
 	if (!d->cpus_per_tres && !d->mem_per_tres && !d->tres_per_job && !d->tres_per_node && !d->tres_per_socket &&
-	    !d->tres_per_task)
+	    !d->tres_per_task && !glue_given16(d->ntasks_per_tres))
 		return SLURM_SUCCESS;
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
 	return gres_job_state_validate(&(gres_job_state_validate_t){

@@ -457,6 +457,10 @@ static bool attempts_make(struct attempt *a, struct candidate_set *s, bool plann
 	return good;
 }
 
+/*
+ * What the job gives up stays given up for this decision: no job is preempted for what is only preferred, and the
+ * estimated start is the first at which the requirement can be met.
+ */
 static bool place(void *user, struct candidate_set *s, bool last)
 {
 	struct attempt *a = user;

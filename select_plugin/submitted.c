@@ -136,7 +136,7 @@ struct finding {
 		uint32_t least, most, nodes, named;
 	} range[RANGES_MAX];		/* of a path; named: nodes that the job names */
 	unsigned ranges;		/* more than RANGES_MAX: not all are known */
-	int node;			/* the node with the largest; of a path one that the job names before others */
+	int node;			/* that with the largest; of a path one that has it and that the job names */
 	const struct shape *shape;	/* its shape; NULL: unknown */
 	int named;			/* a node that the job names and that holds no task; -1: none */
 	unsigned named_cores;		/* of its largest domain */
@@ -197,7 +197,7 @@ static struct finding finding_search(const struct job_request *req, const struct
 			f.named = i;
 			f.named_cores = cores;
 		}
-		if (f.node >= 0 && cores <= f.largest && !(path && needs_it))
+		if (f.node >= 0 && cores <= f.largest && !(path && needs_it && cores))
 			continue;
 		f.largest = cores;
 		f.node = i;
@@ -299,7 +299,7 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 	else if (devices->name)
 		snprintf(gpus, sizeof(gpus), "%s with gres/%s", at == LEVEL_NODE ? "" : " of a node", devices->name);
 	if (devices->total && !devices->per_task && devices->total <= req->max_nodes)
-		snprintf(gpus + strlen(gpus), sizeof(gpus) - strlen(gpus), " (--gpus=%u: at most %u node%s)",
+		snprintf(gpus + strlen(gpus), sizeof(gpus) - strlen(gpus), " (%u in all: at most %u node%s)",
 			 (uint32_t) devices->total, (uint32_t) devices->total, PLURAL(devices->total));
 	/* Or fewer tasks on each of more nodes would do. */
 	if (each > own || (each > 1 && each == req->node_room && !f->holding.nodes && req->min_nodes < req->max_nodes))
@@ -374,18 +374,23 @@ static const part_record_t *partition_of(const job_desc_msg_t *job)
 	return job->partition ? find_part_record(job->partition) : default_part_loc;
 }
 
-/* What the partition has for each GPU Slurm sets when it first looks at the job (_set_gpu_defaults() of cons_tres). */
+/*
+ * What the partition has for each GPU Slurm sets when it first looks at the job (_set_gpu_defaults() of cons_tres).
+ * Known as in default_memory. The cluster's DefMemPerGPU has effect beside a partition's DefMemPerCPU, too: there Slurm
+ * takes what select_p_reconfigure() has read.
+ */
 static void default_gpus(job_desc_msg_t *job, slurm_list_t asked)
 {
 	gres_state_t *gpus = asked ? list_find_first(asked, device_has_name, "gpu") : NULL;
 	gres_job_state_t *g = gpus ? gpus->gres_data : NULL;
+	const part_record_t *part = partition_of(job);
 
-	if (!g)
+	if (!g || !part)
 		return;
-	g->def_mem_per_gres = glue_gpu_default(partition_of(job), JOB_DEF_MEM_PER_GPU);
+	g->def_mem_per_gres = glue_gpu_default(part, JOB_DEF_MEM_PER_GPU);
 	if (glue_given16(job->cpus_per_task))
 		return;
-	g->def_cpus_per_gres = glue_gpu_default(partition_of(job), JOB_DEF_CPU_PER_GPU);
+	g->def_cpus_per_gres = glue_gpu_default(part, JOB_DEF_CPU_PER_GPU);
 	if (g->gres_per_task && g->def_cpus_per_gres && !g->cpus_per_gres)
 		job->cpus_per_task = MIN(g->gres_per_task * g->def_cpus_per_gres, NO_VAL16 - 1);
 }

@@ -145,8 +145,8 @@ def test_cores_are_divided_as_the_gpus_are(cluster, words, wanted):
 
 @ONE_MAKER
 @pytest.mark.parametrize("words, reason", [
-    ("-n40 --gpus=1", "the job needs 20 cores in one node with GPUs (--gpus=1: at most 1 node), but the largest "
-     "has 16"),
+    ("-n40 --gpus=1", "20 cores in one node with GPUs (1 in all: at most 1 node), but the largest has 16"),
+    ("-n40 --ntasks-per-gpu=40", "with GPUs (1 in all: at most 1 node), but the largest has 16"),
     ("-n40 -N1 --gres=gpu:1", "the job needs 20 cores in one node with GPUs, but the largest has 16"),
     ("-n40 -N1 --gres=gpu:4", "the job needs 20 cores in one node with 4 GPUs, but the largest has 16"),
     ("-w cn4 -N1 -n1 --gpus=5 --mem-per-gpu=8000 --topo-mem=require", "no node that the job may get has 1 core whose"
