@@ -388,7 +388,7 @@ static bool waits_for(const job_info_t *j, const struct verdict *v, struct now_n
 	if (sscanf(v->reason, "it requires %9u nodes with up to %9u core%n", &need->nodes, &need->cores, &used) == 2) {
 		tasks = j->num_tasks == NO_VAL ? 0 : j->num_tasks;
 		each = need->nodes ? tasks / need->nodes : 0;
-		if (!each || need->cores % (each + 1))
+		if (!each || tasks % need->nodes == 0 || need->cores % (each + 1))
 			return false;
 		need->fewer_nodes = need->nodes - tasks % need->nodes;
 		need->fewer = need->cores / (each + 1) * each;
