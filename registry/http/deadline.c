@@ -238,16 +238,15 @@ void deadline_release(struct deadlines *d, struct deadline *one, enum deadline_s
 
 bool deadline_remove(struct deadlines *d, struct deadline *one)
 {
-	bool asked = !one || one->asked;
+	bool asked;
 
 	if (!one)
-		return asked;
+		return true;
 	pthread_mutex_lock(&d->background.lock);
+	asked = one->asked || one->shut;
 	LIST_REMOVE(one, link);
-	if (!one->shut) {
-		one->source->n--;
-		d->n--;
-	}
+	one->source->n -= !one->shut;
+	d->n -= !one->shut;
 	if (!--one->source->held) {
 		LIST_REMOVE(one->source, link);
 		free(one->source);

@@ -49,7 +49,7 @@ void deadline_keep(struct deadlines *d, struct deadline *one, bool keep);
  */
 bool deadline_acquire(struct deadlines *d, struct deadline *one, enum deadline_share which, size_t amount, size_t max);
 void deadline_release(struct deadlines *d, struct deadline *one, enum deadline_share which, size_t amount);
-/* False if it has never had a request. */
+/* False if it was not shut down here and has never had a request. */
 bool deadline_remove(struct deadlines *d, struct deadline *one);
 
 #endif

@@ -56,7 +56,7 @@ static void report_unreadable(const struct server *s, struct MHD_Connection *con
 		return;
 	snprintf(text, sizeof(text), "%s: sent what is no %s. If it is a proxy that sends the PROXY protocol"
 		 " (send-proxy, proxy_protocol), which topiaryd does not read, switch that off, and use X-Forwarded-For"
-		 " and TrustedProxies", peer, tls ? "TLS" : "HTTP request");
+		 " and TrustedProxies", peer, tls ? "TLS that it accepts" : "HTTP request");
 	call_log_failure(peer, text);
 }
 

@@ -237,6 +237,7 @@ def test_slow_clients_do_not_block_others(nodes):
             s.close()
     assert REQUEST_SECONDS - 2 < lasted < 10 * REQUEST_SECONDS
     assert slowest < REQUEST_SECONDS / 2
+    assert "127.0.1.1: sent what is no" not in nodes.log("topiaryd"), "what topiaryd itself shut"
 
 
 def test_client_that_does_not_read_its_reply(nodes):
