@@ -102,7 +102,7 @@ int launchers_detect(spank_t sp, int argc, char **argv)
 	step.launcher = current;
 	proxy_follows_map = current && current->format && map_is_of_this_job(sp) && !user_binds(sp, argc, argv);
 	/* An order has no binding. */
-	step.follows_map = (srun_follows_map(sp) && !*options.order) || proxy_follows_map;
+	step.follows_map = proxy_follows_map || (srun_follows_map(sp) && !*options.order);
 	return 0;
 }
 
