@@ -76,19 +76,13 @@ static char *read_authorization(const struct cmd *c, const char *path, struct er
 }
 
 /* The registry's own error message, where its answer has one. */
-static int answer_error(const char *url, const char *path, const struct http_answer *a, const char *unsigned_why,
-			struct err *e)
+static int answer_error(const char *url, const struct http_answer *a, const char *unsigned_why, struct err *e)
 {
 	json_t *j = http_json(a);
-	const char *why = json_string_value(json_object_get(j, "error"));
+	const char *also = a->status == 401 ? unsigned_why : "";
 
-	if (why)
-		err_set(e, "%.200s%s%.200s (registry %s, HTTP status %ld)", why,
-			a->status == 401 && *unsigned_why ? "; " : "", a->status == 401 ? unsigned_why : "", url,
-			a->status);
-	else
-		err_set(e, "the registry at %s answered %.200s with HTTP status %ld: %s", url, path, a->status,
-			http_why(j));
+	err_set(e, "%.200s%s%.200s (registry %s, HTTP status %ld)", http_why(j), *also ? "; " : "", also, url,
+		a->status);
 	json_decref(j);
 	return -1;
 }
@@ -115,7 +109,7 @@ static int request_send(const struct cmd *c, struct http_request r, struct buf *
 	log_debug("%s %s%s: status %ld, %zu bytes, %.0f ms", r.method, r.base, r.path, a.status, a.body.len,
 		  1000 * (clock_now() - begun));
 	if (a.status != 200) {
-		answer_error(r.base, r.path, &a, unsigned_why.text, e);
+		answer_error(r.base, &a, unsigned_why.text, e);
 		http_free(&a);
 		return -1;
 	}

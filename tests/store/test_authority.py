@@ -200,7 +200,7 @@ def test_the_proxy_protocol_is_named(registry):
         done = pool.submit(forward)
         said = registry.topiary("--url", f"http://127.0.0.1:{proxy.getsockname()[1]}", "shapes", status=1).stderr
         done.result()
-    assert "HTTP status 400: no reason given" in said and "does not read the PROXY protocol (TrustedProxies" in said
+    assert "no reason given: " in said and "the PROXY protocol (TrustedProxies" in said and "HTTP status 400)" in said
     said = "127.0.0.1: sent what is no HTTP request. If it is a proxy that sends the PROXY protocol"
     assert wait_until(lambda: said in registry.log("topiaryd"), 60)
 
