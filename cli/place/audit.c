@@ -180,7 +180,7 @@ static int switches_read(struct scontrol *s, const struct args *a, struct err *e
 	struct topologies own = {0};
 	struct buf b = {0}, shown = {0};
 	const char *name;
-	struct err unused;
+	struct err unused, why;
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < a->nswitches; i++) {
@@ -198,16 +198,18 @@ static int switches_read(struct scontrol *s, const struct args *a, struct err *e
 		if (!shown.failed)
 			scontrol_words(shown.data, "PartitionName", partition_word, &own);
 	}
+	if (own.failed || shown.failed)
+		rc = err_set(e, "out of memory");
 	for (size_t i = 0; rc == 0 && i <= own.n; i++) {
 		const struct topology *t = i ? &own.list[i - 1] : NULL;
 		const char *const topology[] = { "scontrol", "show", "topology", t ? t->name : NULL, NULL };
 
 		if (program_run(topology, &b, &unused))
 			buf_free(&b);
-		rc = scontrol_read_switches(s, &b, "scontrol show topology", t ? t->partitions.data : NULL, e);
+		if (scontrol_read_switches(s, &b, "scontrol show topology", t ? t->partitions.data : NULL, &why))
+			log_warning("%s; switches %s%s are not counted", why.text, t ? "of partitions " : "",
+				    t ? t->partitions.data : "of the cluster");
 	}
-	if (rc == 0 && (own.failed || shown.failed))
-		rc = err_set(e, "out of memory");
 	for (size_t i = 0; i < own.n; i++)
 		buf_free(&own.list[i].partitions);
 	free(own.list);

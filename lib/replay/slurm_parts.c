@@ -13,14 +13,14 @@ struct reading {
 	unsigned char *seen;	/* in how many parts each is */
 };
 
-/* The value of a word KEY=value in a line. NULL: none. */
+/* The value of a word KEY=value in a line. NULL: none, or an empty one. */
 static char *value_of(char *line, const char *key)
 {
 	size_t n = strlen(key);
 
 	for (char *at = line; (at = strstr(at, key)); at += n)
 		if ((at == line || strchr(BLANKS, at[-1])) && at[n] == '=')
-			return at + n + 1;
+			return strchr(BLANKS, at[n + 1]) || !strncmp(at + n + 1, "(null)", 6) ? NULL : at + n + 1;
 	return NULL;
 }
 
@@ -97,5 +97,7 @@ int slurm_parts_read(struct slurm_parts *p, const struct string_map *names, cons
 	}
 	free(copy);
 	free(r.seen);
+	if (rc)
+		slurm_parts_free(p);
 	return rc ? -1 : !p->n;
 }

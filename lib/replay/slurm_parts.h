@@ -24,7 +24,7 @@ struct slurm_parts {
 /*
  * unit: 0 for leaf switches, else nodes that must be in one block: the smallest blocks, or aggregated blocks, that hold
  * so many, as in topology/block; or the rings. 0, 1 if it has none, or -1 if memory is short or a list of nodes is
- * none. Free it.
+ * none, with nothing in it. Free it.
  */
 int slurm_parts_read(struct slurm_parts *p, const struct string_map *names, const char *topology, unsigned unit);
 void slurm_parts_free(struct slurm_parts *p);

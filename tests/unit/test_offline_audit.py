@@ -253,9 +253,10 @@ def test_switches_by_partition(audit, tmp_path, seed):
     """A job is judged by the topology of its partition, and by what the partition has of each leaf switch."""
     rng, names = random.Random(seed), [f"n{i}" for i in range(1, 13)]
     of, leaves = drawn_networks(rng, names)
+    no = rng.choice(["", "(null)"])
     for partition, some in leaves.items():
         (tmp_path / partition).write_text("".join(
-            f"SwitchName=s{i} Level=0 Nodes={','.join(sorted(leaf))}\n" for i, leaf in enumerate(some)) +
+            f"SwitchName=s{i} Level=0 Nodes={','.join(sorted(leaf))} Switches={no}\n" for i, leaf in enumerate(some)) +
             "SwitchName=top Level=1 Nodes=n[1-12] Switches=s[0-3]\n" * bool(some))
     within = {name: [p for p, some in of.items() if name in some] for name in names}
     if seed > 3:        # n1 is in no partition
@@ -373,9 +374,10 @@ def test_what_is_no_output_of_scontrol(audit, nodes, jobs, words):
     (b"SwitchName=s1 Nodes=n[0-999999999]\n", "Nodes of a switch are not a host list"),
     (b"SwitchName=s1 Nodes=n[1-\n", "Nodes of a switch are not a host list"),
     (b"SwitchName=s1 Nodes=n1\nSwitchName=s2 Nodes=n[1-2]\n", None),      # n1 is on two leaf switches
+    (b"SwitchName=s1 Nodes=n[1-2] Switches=s3\nSwitchName=s2 Nodes=(null)\nSwitchName=s3 Nodes= Level=0\n", None),
     (b"\0SwitchName=\x1b[2J\xff Nodes=\n#SwitchName=s1 Nodes=n1\n# SwitchName=s2 Nodes=n2\n" * 9999, None),
     (b"", None),
-], ids=["many", "cut", "twice", "bytes", "empty"])
+], ids=["many", "cut", "twice", "no leaves", "bytes", "empty"])
 def test_hostile_switches(audit, tmp_path, switches, words):
     """Refused, or nothing is said of them."""
     (tmp_path / "switches").write_bytes(switches)
@@ -518,7 +520,8 @@ def fixture_site(tmp_path):
     (tmp_path / "x.xml").write_text(lstopo("pack:2 l3:2 core:4 pu:1"))
     (tmp_path / "sacct.out").write_text(SACCT)
     answers = {
-        "scontrol": 'case "$*" in *config) printf "x\\nMinJobAge = 300\\n";; *node) cat nodes;; *job) cat jobs;; esac',
+        "scontrol": 'case "$*" in *config) printf "x\\nMinJobAge = 300\\n";; *node) cat nodes;; *job) cat jobs;; '
+                    '*topology) echo "SwitchName=s1 Nodes=n[1-";; esac',
         "srun": 'case "$*" in *m1*) exit 1;; esac; cat x.xml', "sacct": "cat sacct.out"}
     (tmp_path / "bin").mkdir()
     for name, script in answers.items():
@@ -540,6 +543,7 @@ def test_collects_one_xml_of_a_kind(site, tmp_path):
     told = json.loads(done.stdout)
     assert (told["audited"], told["nodes_without_topology"], told["past"]["jobs"]) == (1, 1, 40)
     assert (tmp_path / "n1.xml").exists() and "lstopo on m1: srun ended with status 1" in done.stderr
+    assert "Nodes of a switch are not a host list; switches of the cluster are not counted" in done.stderr
     ran = (tmp_path / "ran").read_text().split("\n")
     assert sum(line.startswith("srun") for line in ran) == 2
     assert [line for line in ran if "-S now-7days" in line and line.startswith("sacct -aXP")]
