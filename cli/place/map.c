@@ -207,8 +207,8 @@ static void check_together(void *args, struct argp_state *state)
 		argp_error(state, "one of --matrix, --learned and --order is required");
 	if (a->order && strcmp(a->order, "fabric"))
 		argp_error(state, "--order=%s: expected fabric", a->order);
-	if (a->order && (a->block || a->distances))
-		argp_error(state, "--order excludes --block and --distances");
+	if (a->order && (a->block || a->distances || a->effort != EFFORT_NORMAL || a->seed != 1))
+		argp_error(state, "--order excludes --block, --distances, --effort and --seed");
 	if (a->learned && (!a->output.file || !a->ranks || a->block || a->explain))
 		argp_error(state, "--learned requires -o FILE and --ranks, and excludes --block and --explain");
 	if (a->plane != ANY_PLANE && !a->arch)

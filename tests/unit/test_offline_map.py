@@ -173,6 +173,8 @@ def test_weights_of_any_size(topiary, tmp_path, weights, cost):
 
 @pytest.mark.parametrize("words, says", [
     (["--nodes=cn1"], "one of --matrix, --learned and --order is required"),
+    *((["--order=fabric", word], "--order excludes --block, --distances, --effort and --seed")
+      for word in ("--effort=high", "--seed=2", "--block")),
     (["--matrix=ring4"], "one of --job, --nodes, --arch or --distances is required"),
     (["--matrix=ring4", "--nodes=cn9"], "cn9: this node is not in the snapshot"),
     (["--matrix=ring4", "--nodes=cn1;cn1"], "cn1: node given twice"),
