@@ -63,7 +63,8 @@ json_t *cables_routes(const struct fabric *f, unsigned from, unsigned to)
 			for (; k < f->nlinks; k++) {
 				l = &f->links[k];
 				next = l->a == at ? l->b : l->a;
-				if ((l->a == at || l->b == at) && cables[next] + 1 == cables[at])
+				if ((l->a == at || l->b == at) && cables[next] + 1 == cables[at] &&
+				    (next < f->nswitches || next == to))
 					break;
 			}
 			mbps = l->mbps / l->count < mbps ? l->mbps / l->count : mbps;
@@ -167,14 +168,14 @@ static int cables_add(struct cables **list, struct string_map *names, const stru
 	for (unsigned i = 0; i < f->nlinks; i++) {
 		const struct fabric_link *l = &f->links[i];
 		struct buf key = {0};
-		size_t at;
+		size_t had = names->count, at;
 
 		buf_printf(&key, "%s %s", f->nodes[l->a].name, f->nodes[l->b].name);
 		at = key.failed ? STRING_MAP_NONE : string_map_add(names, key.data);
 		buf_free(&key);
 		if (at == STRING_MAP_NONE || array_reserve(*list, at, 1))
 			return -1;
-		if (at + 1 == names->count && !(*list)[at].count[0])
+		if (names->count > had)
 			(*list)[at] = (struct cables){ f->nodes[l->a].name, f->nodes[l->b].name, {0}, {0} };
 		(*list)[at].count[when] = l->count;
 		(*list)[at].mbps[when] = l->mbps / l->count;

@@ -3,6 +3,7 @@
 #include "cables.h"
 #include "client/claim.h"
 #include "cores.h"
+#include "fabric/model/names.h"
 #include "fabric/read/json.h"
 #include "fabric/write/export.h"
 #include "shape/hostlist.h"
@@ -255,24 +256,36 @@ static struct fabric *read_files(const struct args *a, struct err *e)
 	return f;
 }
 
-/* Files, or "@WHEN" (the registry's at that time), or none (the registry's now). */
-static struct fabric *fabric_load(const struct cmd *c, const struct args *a, struct err *e)
+/* The registry's; when: "" for now; stored: with the names as they were imported, not those of the nodes it knows. */
+static struct fabric *registry_load(const struct cmd *c, const char *when, bool stored, struct err *e)
 {
-	char when[WHEN_MAX] = "";
 	struct buf path = {0};
 	struct fabric *f;
 	json_t *j;
 
-	if (a->nfiles > 1 || (a->nfiles && *a->files[0] != '@'))
-		return read_files(a, e);
-	if (a->nfiles && when_parse(a->files[0] + 1, when, e))
-		return NULL;
 	buf_puts(&path, PATH);
 	cmd_query(&path, "at", *when ? when : NULL);
 	j = cmd_get_json(c, &path, e);
+	if (stored)
+		json_object_del(j, "names");
 	f = j ? fabric_of_json(j, "the registry's fabric", e) : NULL;
 	json_decref(j);
 	return f;
+}
+
+static bool has_files(const struct args *a)
+{
+	return a->nfiles > 1 || (a->nfiles && *a->files[0] != '@');
+}
+
+/* Files, or "@WHEN" (the registry's at that time), or none (the registry's now). */
+static struct fabric *fabric_load(const struct cmd *c, const struct args *a, struct err *e)
+{
+	char when[WHEN_MAX] = "";
+
+	if (has_files(a))
+		return read_files(a, e);
+	return a->nfiles && when_parse(a->files[0] + 1, when, e) ? NULL : registry_load(c, when, false, e);
 }
 
 static bool hosts_has(const char *host, void *user)
@@ -353,7 +366,8 @@ static int run_route(struct cmd *c, const struct args *a, struct err *e)
 	return rc;
 }
 
-static int import_fabric(struct cmd *c, const struct fabric *f, struct err *e)
+/* drift: NULL, or part of the answer as JSON. */
+static int import_fabric(struct cmd *c, const struct fabric *f, json_t *drift, struct err *e)
 {
 	json_t *j = f ? fabric_json_parts(f) : NULL, *answer = NULL;
 	char *document = j ? json_dumps(j, JSON_COMPACT) : NULL;
@@ -363,8 +377,10 @@ static int import_fabric(struct cmd *c, const struct fabric *f, struct err *e)
 	buf_puts(&path, PATH);
 	if (f && !document)
 		err_set(e, "out of memory");
-	if (document && (answer = cmd_put(c, &path, CLAIM_FABRIC, CLAIM, document, strlen(document), e)))
+	if (document && (answer = cmd_put(c, &path, CLAIM_FABRIC, CLAIM, document, strlen(document), e))) {
+		json_object_set(answer, "drift", drift);
 		rc = c->json ? cmd_print_json(answer, e) : print_import(answer);
+	}
 	json_decref(answer);
 	free(document);
 	json_decref(j);
@@ -374,20 +390,65 @@ static int import_fabric(struct cmd *c, const struct fabric *f, struct err *e)
 static int run_import(struct cmd *c, const struct args *a, struct err *e)
 {
 	struct fabric *f = read_files(a, e);
-	int rc = f ? import_fabric(c, f, e) : -1;
+	int rc = f ? import_fabric(c, f, NULL, e) : -1;
 
 	fabric_free(f);
 	return rc;
 }
 
+/*
+ * An adapter whose description does not name its host keeps the name that it has in the registry's fabric, which --xml
+ * may have given it. before: NULL for none.
+ */
+static struct fabric *read_found(const struct fabric_text *found, const struct fabric *before, struct err *e)
+{
+	struct fabric_names *stored = fabric_names_new(), *kept = fabric_names_new();
+	struct fabric *raw = fabric_parse(found, 1, NULL, e), *f = NULL;
+	int rc = !raw ? -1 : stored && kept ? 0 : err_set(e, "out of memory");
+
+	for (unsigned i = 0; !rc && before && i < 2 * before->nadapters; i++) {
+		const struct fabric_adapter *a = &before->adapters[i / 2];
+		uint64_t guid = i % 2 ? a->port : a->guid;
+
+		if (guid && before->nodes[a->host].named && !names_find(stored, guid))
+			rc = fabric_names_add(stored, guid, before->nodes[a->host].name, e);
+	}
+	for (unsigned i = 0; !rc && i < raw->nadapters; i++) {
+		const struct fabric_adapter *a = &raw->adapters[i];
+		uint64_t guid = names_find(stored, a->guid) ? a->guid : a->port;
+		const char *name = names_find(stored, guid);
+
+		if (name && !raw->nodes[a->host].named)
+			rc = fabric_names_add(kept, guid, name, e);
+	}
+	if (!rc)
+		f = fabric_parse(found, 1, kept, e);
+	fabric_free(raw);
+	fabric_names_free(stored);
+	fabric_names_free(kept);
+	return f;
+}
+
+static bool registry_is_empty(const struct cmd *c)
+{
+	struct buf path = {0};
+	struct err unused;
+	json_t *j;
+	bool empty;
+
+	buf_puts(&path, PATH "/history");
+	j = cmd_get_json(c, &path, &unused);
+	empty = j && !json_array_size(json_object_get(j, "history"));
+	json_decref(j);
+	return empty;
+}
+
 static int run_discover(struct cmd *c, const struct args *a, struct err *e)
 {
-	const struct args registry = { .files = NULL };
 	struct fabric *now = NULL, *before = NULL;
 	struct buf text = {0};
 	const struct cables_tool *tool = cables_discover(&text, e);
 	json_t *drift = NULL;
-	struct err own;
 	int rc = -1;
 
 	if (tool && a->output)
@@ -395,18 +456,16 @@ static int run_discover(struct cmd *c, const struct args *a, struct err *e)
 	else if (tool && tool->alone)
 		err_set(e, "%s knows the links of this host alone: collect them of all hosts by topiary fabric "
 			"discover -o FILE on each, then topiary fabric import FILE...", tool->name);
-	else if (tool)
-		now = fabric_parse(&(struct fabric_text){ text.data, tool->name, text.len }, 1, NULL, e);
-	if (now && !(before = fabric_load(c, &registry, &own)) && !a->import)
-		err_set(e, "%s", own.text);
-	if (before && !(drift = cables_drift(before, now)))
+	else if (tool && ((before = registry_load(c, "", true, e)) || (a->import && registry_is_empty(c))))
+		now = read_found(&(struct fabric_text){ text.data, tool->name, text.len }, before, e);
+	if (now && before && !(drift = cables_drift(before, now)))
 		err_set(e, "out of memory");
-	else if (drift)
-		rc = c->json && !a->import ? cmd_print_json(drift, e) : cables_print_drift(drift, e);
-	else if (now && a->import)
+	else if (now && (!before || (c->json && a->import)))
 		rc = 0;
+	else if (now)
+		rc = c->json ? cmd_print_json(drift, e) : cables_print_drift(drift, e);
 	if (!rc && a->import)
-		rc = import_fabric(c, now, e);
+		rc = import_fabric(c, now, drift, e);
 	json_decref(drift);
 	fabric_free(before);
 	fabric_free(now);
@@ -468,6 +527,8 @@ static void check_together(void *args, struct argp_state *state)
 		argp_error(state, "%s", v->wanted);
 	if (a->import && (strcmp(v->name, "discover") || a->output))
 		argp_error(state, "--import applies to discover only, and excludes --output");
+	if (a->exports.len && !has_files(a))
+		argp_error(state, "--xml applies to files only");
 	if (a->nodes && a->job)
 		argp_error(state, "--nodes and --job exclude each other");
 	if (!strcmp(v->name, "export") != !!a->format)

@@ -431,8 +431,9 @@ def test_a_twin_that_is_removed_leaves_its_adapter(filled):
     assert wait_until(lambda: filled.sql(kept) == "copy7", 60)
 
 
-def test_drift_of_cables_is_discovered(fabric, tmp_path, monkeypatch):
-    """By the tool of the host, here its output: each cable that differs from the registry's fabric; then stored."""
+@pytest.fixture(name="hosts_tool")
+def fixture_hosts_tool(tmp_path, monkeypatch):
+    """The tool of the host, here what it prints."""
     tool = tmp_path / "ibnetdiscover"
 
     def now(text):
@@ -441,6 +442,12 @@ def test_drift_of_cables_is_discovered(fabric, tmp_path, monkeypatch):
         tool.chmod(0o755)
 
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return now
+
+
+def test_drift_of_cables_is_discovered(fabric, hosts_tool):
+    """Each cable that differs from the registry's fabric; then stored."""
+    now = hosts_tool
     fabric.imported(CABLES)
     now(discovered(CABLES))
     assert fabric.run("discover").stdout == "no cable differs from the registry's fabric\n"
@@ -457,3 +464,24 @@ def test_drift_of_cables_is_discovered(fabric, tmp_path, monkeypatch):
     stored = fabric.run("discover", "--import").stdout
     assert "wiring" in stored and re.search(r"^version \d+: 2 planes, ", stored, re.M), stored
     assert fabric.run("discover").stdout == "no cable differs from the registry's fabric\n"
+    now(discovered(CABLES))
+    stored = json.loads(fabric.run("discover", "--import", "--json").stdout)
+    assert stored["changed"] and sorted(row["severity"] for row in stored["drift"]) == sorted(
+        row["severity"] for row in rows)
+
+
+def test_names_of_hosts_are_no_drift(fabric, hosts_tool):
+    """Of a node that the registry knows by its GUID, and of one whose name --xml gave, which is kept."""
+    xml = {name: individual(machine("intel-2x8"), name) for name in ("dn1", "dn2")}
+    guids = [int(re.search(r'name="NodeGUID" value="([^"]*)"', text).group(1).replace(":", ""), 16)
+             for text in xml.values()]
+    text = discovered([*CABLES, ("other-name mlx5_0", guids[0], "leaf2"), (STRANGER, guids[1], "leaf2")])
+    assert fabric.registry.put("dn1", xml["dn1"].encode()).status == 200
+    (fabric.folder / "dn2.xml").write_text(xml["dn2"])
+    fabric.run("import", "--xml", fabric.folder / "dn2.xml", fabric.file(text))
+    named = {host["name"] for host in fabric.export()["hosts"]}
+    assert {"dn1", "dn2"} <= named
+    hosts_tool(text)
+    assert fabric.run("discover").stdout == "no cable differs from the registry's fabric\n"
+    assert ", unchanged:" in fabric.run("discover", "--import").stdout
+    assert {host["name"] for host in fabric.export()["hosts"]} == named

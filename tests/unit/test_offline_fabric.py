@@ -286,6 +286,24 @@ def test_neighbours_of_all_hosts_are_a_fabric(tmp_path):
     assert fabric["planes"][0]["kind"] == "fat tree"
 
 
+NEXT = "lldp.eth1.via=LLDP\nlldp.eth1.chassis.name=phone\nlldp.eth1.chassis.Bridge.enabled=off\n"
+
+
+@pytest.mark.parametrize("text, links", [
+    (NEIGHBOURS.replace("descr=Debian", "descr=Cumulus Linux\n\nCopyright = all\nname=x\nDebian"), 1),
+    (NEIGHBOURS.replace("name=leaf1", "name=?") + NEXT, 0),
+    (NEIGHBOURS + NEXT.replace("off", "on") + NEXT, 2),
+    (NEIGHBOURS + NEIGHBOURS.replace("local-chassis.chassis.name=cn1\n", ""), "neighbours of an unknown host"),
+    (NEIGHBOURS + "lldp.eth1.vi", "expected KEY=value"),
+], ids=["lines of a description", "no usable name", "two switches", "host without a name", "cut off"])
+def test_odd_output_of_lldpcli(tmp_path, text, links):
+    (tmp_path / "seen").write_text(text)
+    if isinstance(links, str):
+        assert links in topiary("show", tmp_path / "seen", status=1).stderr
+    else:
+        assert sum(link["b"] == "cn1" for link in as_json(tmp_path / "seen")["links"]) == links
+
+
 @needs_data
 def test_what_the_hosts_tool_prints_is_discovered(raw, tmp_path):
     """The tool's recorded output, by its name; a tool that finds nothing, or no tool, is one line."""
@@ -332,6 +350,8 @@ def test_bad_input_is_one_clear_error(tmp_path, args, error):
 
 @pytest.mark.parametrize("args, error", [
     (["paint"], "'paint': invalid command, expected one of: show, route, discover, export, import or history"),
+    (["discover", "--import", "--xml=x"], "--xml applies to files only"),
+    (["show", "--xml=x", "@2026-11-20"], "--xml applies to files only"),
     (["export", "--format=svg"], "unknown format 'svg': expected slurm, slurm-yaml, paper, scotch, dot or json"),
 ])
 def test_wrong_usage(args, error):

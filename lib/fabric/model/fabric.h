@@ -18,8 +18,6 @@
  */
 enum { FABRIC_NO_PLANE = ~0u };
 
-#define LLDP_TOP "lldp-top"	/* the switch that joins those of which only the hosts' links are known */
-
 struct fabric_node {
 	char *name;		/* host: its name, or "H-GUID"; switch: unique, valid in Slurm's files */
 	char *description;	/* the name in the file; NULL: the same */
@@ -81,7 +79,7 @@ int fabric_names_add(struct fabric_names *n, uint64_t guid, const char *host, st
  * Reads files into one fabric; the format of each is detected:
  *   ibnetdiscover(8), as it is and with -p (also with its verbose output, as in hwloc's collections)
  *   Omni-Path's opareport(8) -o links
- *   lldpd's lldpcli(8) -f keyvalue, of hosts: show chassis, then show neighbors; the switches are joined by LLDP_TOP
+ *   lldpd's lldpcli(8) -f keyvalue, of hosts: show chassis, then show neighbors; the switches are joined by lldp-top
  *   Slurm's topology.conf(5): topology/tree, topology/block of Slurm 24.11, topology/ring of 25.11
  *   Slurm's topology.yaml(5): tree, block, ring and torus3d, of several topologies the default one
  *   the format of fabric/model/hierarchy.h; such a file must be the only one

@@ -386,6 +386,8 @@ static int read_links(struct lines *l, struct fabric_draft *m)
 
 /* --- lldpcli --- */
 
+#define LLDP_TOP "lldp-top"	/* the switch that joins those of which only the hosts' links are known */
+
 /* Ports have names. */
 static unsigned port_number(const char *name)
 {
@@ -404,36 +406,42 @@ static unsigned port_number(const char *name)
  *	lldp.eth0.chassis.Bridge.enabled=on
  *	lldp.eth0.port.descr=swp1
  * A neighbour that forwards is a switch, and others are left out. Hosts do not see how switches are joined: they are
- * by one more.
+ * by one more. Other lines go on with a value of several, as a switch's description may be.
  */
 static int read_neighbours(struct lines *l, struct fabric_draft *m)
 {
 	char *line, name[256] = "", port[256] = "";
 	int host = -1, leaf, top;
-	bool forwards = false, is_end;
+	bool forwards = false, neighbours = false, is_end;
 	unsigned near = 0, mbps = 0, of;
 
 	do {
 		char *value = (line = lines_next(l)) ? strchr(line, '=') : NULL, *key = NULL, *end;
+		bool remote = line && !strncmp(line, "lldp.", 5), local = line && !strncmp(line, "local-chassis.", 14);
 
+		if (line && !remote && !local)
+			continue;
 		if (line && !value)
 			return lines_wrong(l, "expected KEY=value, as lldpcli -f keyvalue prints");
 		if (value)
 			*value++ = '\0';
-		if (line && !strncmp(line, "lldp.", 5))
+		if (remote)
 			key = strstr(line, ".chassis.") ?: strstr(line, ".port.") ?: strstr(line, ".via");
 		if (key)
 			*key++ = '\0';
 		/* A neighbour ends where the next one begins. */
-		is_end = !line || !strncmp(line, "local-chassis.", 14) || (key && !strcmp(key, "via"));
+		is_end = !line || local || (key && !strcmp(key, "via"));
 		if (is_end && forwards && *name) {
 			if ((leaf = draft_end(m, END_SWITCH, name)) < 0 ||
 			    (top = draft_end(m, END_SWITCH, LLDP_TOP)) < 0 ||
 			    draft_cable(m, host, near, leaf, port_number(port), mbps) ||
 			    draft_cable(m, leaf, ~0u, top, leaf + 1, 0))
 				return lines_wrong(l, "out of memory");
-			forwards = false;
 		}
+		forwards &= !is_end;
+		/* The next host, of which no line may have the name. */
+		host = local && neighbours ? -1 : host;
+		neighbours = remote || (neighbours && !local);
 		if (line && !strcmp(line, "local-chassis.chassis.name")) {
 			value[names_short(value)] = '\0';
 			if (!names_fit(value))
