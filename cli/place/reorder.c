@@ -9,7 +9,7 @@
 /*
  * What libtopiary-reorder asks (lib/reorder/ask.h): of the processes of a communicator, which is to have each rank of
  * the grid or graph that the program wants. A process of its own, so that the mapping's time, memory and faults are not
- * the program's.
+ * the program's. The network and costs are those in files: a running program does not wait for the registry.
  */
 
 #define MAX_BYTES ((size_t) 1 << 30)
@@ -191,8 +191,8 @@ int cmd_reorder(struct cmd *c, int argc, char **argv, struct err *e)
 		err_within(e, "%s", name);
 	} else if (!(m = matrix_build(q.vertices, &q.edges))) {
 		err_set(e, "out of memory");
-	} else if (costs_load(c, NULL, &costs, e) == 0) {
-		network = published_network(c);
+	} else if (costs_load(c, access(c->settings.costs_file, F_OK) ? "default" : NULL, &costs, e) == 0) {
+		network = access(c->settings.fabric_file, F_OK) ? NULL : published_network(c);
 		if ((p = places_of(&q, network, &costs, e)))
 			rc = answer(&q, m, p, e);
 	}

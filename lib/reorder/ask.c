@@ -143,19 +143,36 @@ static double seconds_now(void)
 struct child {
 	const char *command;
 	char **env;
-	int in, out;
+	int in, out, err;
 };
 
-/* In the program's memory, until execve: system calls alone. */
+/* Not one of the first three, which the program may have closed: child_exec puts all of them there. */
+static int memory_file(const char *name)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC), high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+
+	if (fd >= 0)
+		close(fd);
+	return high;
+}
+
+/*
+ * In the program's memory, until execve: system calls alone. No signal gets through before the program's handlers, of
+ * which the child has a table of its own, are gone.
+ */
 static int child_exec(void *arg)
 {
 	const struct child *c = arg;
 	char *argv[] = { (char *) c->command, "reorder", "-", NULL };
+	struct sigaction stock = { .sa_handler = SIG_DFL };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (dup2(c->in, STDIN_FILENO) < 0 || dup2(c->out, STDOUT_FILENO) < 0 || dup2(c->out, STDERR_FILENO) < 0)
+	if (dup2(c->in, STDIN_FILENO) < 0 || dup2(c->out, STDOUT_FILENO) < 0 || dup2(c->err, STDERR_FILENO) < 0)
 		_exit(127);
 	close_range(STDERR_FILENO + 1, ~0U, 0);
+	for (int s = 1; s < _NSIG; s++)
+		sigaction(s, &stock, NULL);
+	sigprocmask(SIG_SETMASK, &stock.sa_mask, NULL);
 	execve(c->command, argv, c->env);
 	_exit(127);
 }
@@ -168,18 +185,20 @@ static int child_exec(void *arg)
 static int child_answer(const struct buf *question, double seconds, struct buf *text, struct err *why)
 {
 	char stack[16384] __attribute__((aligned(64))), conf[PATH_MAX + 16];
-	const char *command = getenv("TOPIARY_REORDER_COMMAND"), *config = getenv("TOPIARY_CONF");
+	const char *command = getenv("TOPIARY_REORDER_COMMAND"), *config = getenv("TOPIARY_CONF"), *last;
 	char *env[] = { "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", config ? conf : NULL, NULL };
-	struct child c = { command ? command : COMMAND, env, memfd_create("topiary-question", MFD_CLOEXEC),
-		memfd_create("topiary-answer", MFD_CLOEXEC) };
+	struct child c = { command ? command : COMMAND, env, memory_file("topiary-question"),
+		memory_file("topiary-answer"), memory_file("topiary-stderr") };
+	struct buf said = {0};
 	double deadline = seconds_now() + seconds;
 	struct pollfd p = { .fd = -1, .events = POLLIN };
-	int status = -1, left, rc = -1;
+	int status = -1, left, error, rc = -1;
 	sigset_t all, before;
 	pid_t pid = -1;
 
 	snprintf(conf, sizeof(conf), "TOPIARY_CONF=%.4000s", config ? config : "");
-	if (c.in >= 0 && c.out >= 0 && !file_write(c.in, question->data, question->len) && !lseek(c.in, 0, SEEK_SET)) {
+	if (c.in >= 0 && c.out >= 0 && c.err >= 0 && !file_write(c.in, question->data, question->len) &&
+	    !lseek(c.in, 0, SEEK_SET)) {
 		sigfillset(&all);
 		pthread_sigmask(SIG_SETMASK, &all, &before);
 		pid = clone(child_exec, stack + sizeof(stack), CLONE_VM | CLONE_VFORK, &c);
@@ -188,13 +207,20 @@ static int child_answer(const struct buf *question, double seconds, struct buf *
 	if (pid > 0 && (p.fd = syscall(SYS_pidfd_open, pid, 0)) >= 0)
 		while ((left = 1000 * (deadline - seconds_now())) > 0 && poll(&p, 1, left) < 0 && errno == EINTR)
 			;
+	error = errno;
 	if (pid > 0 && !(p.revents & POLLIN))
 		kill(pid, SIGKILL);
 	while (pid > 0 && waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
 		;
+	snprintf(conf, sizeof(conf), "/proc/self/fd/%d", c.err);
+	file_read(conf, MAX_BYTES, &said, NULL);
+	while (said.len && said.data[said.len - 1] == '\n')
+		said.data[--said.len] = '\0';
 	snprintf(conf, sizeof(conf), "/proc/self/fd/%d", c.out);
 	if (pid < 0)
-		err_set(why, "%s cannot be started: %s", c.command, strerror(errno));
+		err_set(why, "%s cannot be started: %s", c.command, strerror(error));
+	else if (p.fd < 0)
+		err_set(why, "%s was not waited for: pidfd_open: %s", c.command, strerror(error));
 	else if (!(p.revents & POLLIN))
 		err_set(why, "%s took more than %g s", c.command, seconds);
 	else if (file_read(conf, MAX_BYTES, text, why))
@@ -202,12 +228,16 @@ static int child_answer(const struct buf *question, double seconds, struct buf *
 	else if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		rc = 0;
 	else
-		err_set(why, "%s failed%s%.*s", c.command, text->len ? ": " : "", (int) (text->len ?
-			strcspn(text->data, "\n") : 0), text->len ? text->data : "");
+		err_set(why, "%s failed%s%s", c.command, said.len ? ": " : "", !said.len ? "" :
+			(last = memrchr(said.data, '\n', said.len)) ? last + 1 : said.data);
+	if (!rc && said.len && !strcmp(ask_mode(), "report"))
+		dprintf(STDERR_FILENO, "%s\n", said.data);	/* a network or costs that cannot be read */
+	buf_free(&said);
 	if (p.fd >= 0)
 		close(p.fd);
 	close(c.in);
 	close(c.out);
+	close(c.err);
 	return rc;
 }
 

@@ -8,8 +8,9 @@
  * the Fortran interfaces of some MPIs call PMPI_.
  *
  * Notes: a call is collective over its communicator, so all processes take the same way: what can differ between them
- * (memory, arguments) is agreed on. Messages are sent in communicators of our own. The first process of the
- * communicator asks for the order; only ask.c has data that outlives a call.
+ * (memory, arguments) is agreed on. All of them must have the library: the collectives here wait for those that do not.
+ * Collectives are of the caller's communicator, which no receive of the program's sees, and messages of our own. The
+ * first process asks for the order; only ask.c has data that outlives a call.
  */
 #include "capture/symbols.h"
 #include "reorder/ask.h"
@@ -312,19 +313,21 @@ static int *list_add(int *at, const int *from, int n)
 
 /*
  * The process that has this one's former rank gets this one's neighbours, and this one those of its new rank.
- * MPI_SUCCESS, or an error of MPI's; theirs->list is then NULL or to be freed all the same.
+ * MPI_SUCCESS, or an error of MPI's; theirs->list is then NULL or to be freed all the same. *all: false if memory is
+ * short somewhere, which all processes then know.
  */
-static int neighbours_exchange(const struct call *c, const struct neighbours *own, struct neighbours *theirs)
+static int neighbours_exchange(const struct call *c, const struct neighbours *own, struct neighbours *theirs, int *all)
 {
-	const struct call new = { .comm = (handle) c->made };
-	int from = c->rank[c->rank[c->me]];	/* the new rank of the process that had mine before */
+	int has, from = c->rank[c->rank[c->me]];	/* the new rank of the process that had mine before */
 	int rc = PMPI(MPI_Sendrecv)(own, 4, INT, c->me, 0, theirs, 4, INT, from, 0, c->made, MPI_STATUS_IGNORE);
 
 	if (rc != MPI_SUCCESS)
 		return rc;
 	theirs->list = malloc((2 * ((size_t) theirs->in + theirs->out) + 1) * sizeof(*theirs->list));
-	if (!all_agree(&new, theirs->list))
-		return MPI_ERR_NO_MEM;
+	has = theirs->list != NULL;
+	rc = PMPI(MPI_Allreduce)(&has, all, 1, INT, SYMBOL(MPI_Op, "ompi_mpi_op_min", MPI_MIN), c->made);
+	if (rc != MPI_SUCCESS || !*all)
+		return rc;
 	return PMPI(MPI_Sendrecv)(own->list, 2 * (own->in + own->out), INT, c->me, 0, theirs->list,
 				  2 * (theirs->in + theirs->out), INT, from, 0, c->made, MPI_STATUS_IGNORE);
 }
@@ -338,8 +341,7 @@ static int adjacent_create(adjacent_fn *real, handle comm, int in, const int *so
 {
 	struct neighbours own = { in, n, weights_in != unweighted(), weights_out != unweighted(), NULL }, theirs = {0};
 	struct call c;
-	bool ordered;
-	int rc, *at;
+	int rc = MPI_SUCCESS, ordered, *at;
 
 	if (!call_begin(&c, "MPI_Dist_graph_create_adjacent", comm, reorder))
 		return real(comm, in, sources, weights_in, n, targets, weights_out, info, reorder, out);
@@ -354,12 +356,14 @@ static int adjacent_create(adjacent_fn *real, handle comm, int in, const int *so
 		list_add(at, weights_out, own.weighted_out ? n : 0);
 	}
 	ordered = call_order(&c);
-	if (ordered && (rc = neighbours_exchange(&c, &own, &theirs)) == MPI_SUCCESS) {
+	if (ordered)
+		rc = neighbours_exchange(&c, &own, &theirs, &ordered);
+	if (rc == MPI_SUCCESS && ordered) {
 		at = theirs.list;
-		rc = real((handle) c.made, theirs.in, at, theirs.weighted_in ? at + theirs.in : weights_in, theirs.out,
-			  at + 2 * theirs.in, theirs.weighted_out ? at + 2 * theirs.in + theirs.out : weights_out, info,
-			  0, out);
-	} else if (!ordered || rc == MPI_ERR_NO_MEM) {
+		rc = real((handle) c.made, theirs.in, at, theirs.weighted_in ? at + theirs.in : unweighted(),
+			  theirs.out, at + 2 * theirs.in,
+			  theirs.weighted_out ? at + 2 * theirs.in + theirs.out : unweighted(), info, 0, out);
+	} else if (rc == MPI_SUCCESS) {
 		rc = real(comm, in, sources, weights_in, n, targets, weights_out, info, reorder, out);
 	}
 	free(own.list);

@@ -4,9 +4,11 @@
 import math
 import os
 import random
+import socket
 from itertools import product
 from statistics import median
 
+import pytest
 from rig.command import topiary
 
 CASES = 100
@@ -135,6 +137,19 @@ def test_the_network_that_is_published_counts(tmp_path):
         done = topiary("reorder", "-", input="\n".join(lines) + "\n", env={**os.environ, "TOPIARY_CONF": str(config)},
                        status=0)
         assert done.stdout.splitlines()[0] == f"{before} {after}"
+
+
+def test_the_registry_is_not_asked(tmp_path):
+    """A running program waits for the answer; the registry here accepts, and says nothing."""
+    config = tmp_path / "topiary.conf"
+    with socket.create_server(("127.0.0.1", 0)) as registry:
+        config.write_text(f"RegistryURL=http://127.0.0.1:{registry.getsockname()[1]}\n" +
+                          "".join(f"{name}=/nowhere\n" for name in ("FabricFile", "CostsFile", "SnapshotFile")))
+        topiary("reorder", "-", input="1 1\nh n 0 0 0 0 0 0\n", status=0,
+                env={**os.environ, "TOPIARY_CONF": str(config)})
+        registry.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            registry.accept()
 
 
 def test_bad_questions_are_refused():
