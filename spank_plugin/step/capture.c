@@ -129,9 +129,20 @@ static bool preload(spank_t sp, const char *name, const char *variable)
 	return true;
 }
 
+/* Its components, of programs and nodes that may differ, are one MPI_COMM_WORLD. */
+static bool is_heterogeneous(spank_t sp)
+{
+	uint32_t own;
+	char all[16];
+
+	return task_env_has(sp, "SLURM_HET_SIZE") || (step.id < SLURM_MAX_NORMAL_STEP_ID &&
+	       !spank_getenv(sp, "SLURM_STEP_NUM_TASKS", all, sizeof(all)) &&
+	       !spank_get_item(sp, S_JOB_TOTAL_TASK_COUNT, &own) && strtoul(all, NULL, 10) != own);
+}
+
 int step_reorder(spank_t sp, int argc, char **argv)
 {
-	uint32_t rank = 0;
+	uint32_t rank = 0, local = 0;
 
 	(void) argc, (void) argv;
 	if (step.id == SLURM_EXTERN_CONT)
@@ -142,15 +153,23 @@ int step_reorder(spank_t sp, int argc, char **argv)
 	}
 	if (!options.bind.reorder)
 		return 0;
+	/* Collectives of the library wait for ever for processes that lack it. */
+	if (is_heterogeneous(sp)) {
+		if (!spank_get_item(sp, S_TASK_GLOBAL_ID, &rank) && !rank)
+			slurm_spank_log("topiary: step %s: --topo-reorder does nothing: the job or step is "
+					"heterogeneous", step.name);
+		return 0;
+	}
 	spank_setenv(sp, "TOPIARY_REORDER", options.bind.reorder == REORDER_REPORT ? "report" : "on", 1);
 	if (step.settings.topiary_command)
 		task_env_set(sp, "TOPIARY_REORDER_COMMAND", step.settings.topiary_command);
 	if (step.config)
 		task_env_set(sp, "TOPIARY_CONF", step.config);
 	if (!preload(sp, "/libtopiary-reorder*.so", "TOPIARY_REORDER_PRELOAD") &&
-	    !spank_get_item(sp, S_TASK_GLOBAL_ID, &rank) && !rank)
-		slurm_spank_log("topiary: step %s: --topo-reorder does nothing: no libtopiary-reorder*.so in the "
-				"folder above that of spank_topiary.so", step.name);
+	    !spank_get_item(sp, S_TASK_ID, &local) && !local)
+		slurm_spank_log("topiary: step %s: --topo-reorder does nothing on %s: no libtopiary-reorder*.so in the "
+				"folder above that of spank_topiary.so; MPI programs can hang if other nodes have it",
+				step.name, step.node);
 	return 0;
 }
 

@@ -220,6 +220,13 @@ static void way_kept(void)
 	grid("kept", MPI_COMM_WORLD, 2, (int[]){ 2, ranks / 2 }, (int[]){ 1, 0 }, 0);
 }
 
+/* The question's file would be the standard input. */
+static void way_closed(void)
+{
+	close(0);
+	grid("closed", MPI_COMM_WORLD, 2, (int[]){ ranks / 2, 2 }, (int[]){ 0, 1 }, 1);
+}
+
 /* Fewer cells than ranks. */
 static void way_left_out(void)
 {
@@ -416,7 +423,7 @@ static const struct {
 	{ "graph", way_graph }, { "adjacent", way_adjacent }, { "weighted", way_weighted }, { "dist", way_dist },
 	{ "dist_weighted", way_dist_weighted }, { "empty", way_empty }, { "wrong", way_wrong }, { "often", way_often },
 	{ "threads", way_threads }, { "dies", way_dies }, { "spawn", way_spawn },
-	{ "where", way_where },
+	{ "where", way_where }, { "closed", way_closed },
 };
 
 int main(int argc, char **argv)

@@ -14,7 +14,8 @@ from rig.paths import BUILD, ROOT
 
 RANKS, NODES = 8, 2
 LIBRARY = BUILD / "libtopiary-reorder.so"
-WAYS = ["cart", "kept", "left_out", "sub", "graph", "adjacent", "weighted", "dist", "dist_weighted", "empty"]
+WAYS = ["cart", "kept", "left_out", "sub", "graph", "adjacent", "weighted", "dist", "dist_weighted", "empty",
+        "closed"]
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="no mpicc when Topiary was built")
 
 
@@ -38,7 +39,7 @@ def graph(weighted=False):
 
 
 EDGES = {"cart": list(grid([2, RANKS // 2], [1, 0])), "left_out": list(grid([2, 1, RANKS // 2 - 1], [0, 1, 1])),
-         "empty": [(0, RANKS - 1, 5)], "ring": list(grid([RANKS], [1])),
+         "closed": list(grid([RANKS // 2, 2], [0, 1])), "empty": [(0, RANKS - 1, 5)], "ring": list(grid([RANKS], [1])),
          **{way: list(graph("weighted" in way)) for way in ("graph", "adjacent", "weighted", "dist", "dist_weighted")}}
 
 
@@ -173,7 +174,8 @@ def test_threads(openmpi):
 
 @pytest.mark.parametrize("name", ["openmpi", "mpich-5"])
 def test_spawned_ranks_have_an_order_of_their_own(labs, name):
-    tcp = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo", "UCX_KEEPALIVE_INTERVAL": "inf"}
+    tcp = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo", "UCX_KEEPALIVE_INTERVAL": "inf",
+           "UCX_TLS": "tcp,self"}
     done = labs(name).run("spawn", ranks=2, **tcp)
     assert done.returncode == 0, done.stderr
     assert sorted(orders(done.stdout)["cart"]) == list(range(4))
@@ -199,7 +201,7 @@ ANSWER = "printf '9 5\\n'; printf '%s\\n' "
 
 @pytest.mark.parametrize("script, words", [
     ("sleep 1000", "took more than 1 s"), ("kill -KILL $$", "failed"),
-    ("echo no memory >&2; exit 1", "failed: no memory"),
+    ("echo a warning >&2; echo no memory >&2; exit 1", "failed: no memory"), ("kill $$; sleep 100", "failed"),
     (ANSWER + "0 1 2", "not complete"), (ANSWER + "0 1 2 2", "not complete"), (ANSWER + "0 1 2 4", "not complete"),
     (None, "failed"),
 ])
@@ -214,6 +216,17 @@ def test_mapping_that_fails_costs_the_mapping(openmpi, tmp_path, script, words):
     assert orders(done.stdout) == {"cart": list(range(4))}
     (line,) = done.stderr.splitlines()
     assert line.startswith("topiary: MPI_Cart_create: 4 ranks keep their order: ") and words in line
+
+
+def test_network_that_cannot_be_read_is_a_warning(openmpi, tmp_path):
+    fabric, config = tmp_path / "fabric", tmp_path / "topiary.conf"
+    fabric.write_text("no network\n")
+    config.write_text(f"FabricFile={fabric}\nSnapshotFile=/nowhere\n")
+    done = openmpi.run("nodes=2", "cart", TOPIARY_CONF=config, TOPIARY_REORDER="report")
+    assert done.returncode == 0, done.stderr
+    check_orders(orders(done.stdout), two_nodes)
+    assert f"{fabric}:" in done.stderr and "mapping without the network" in done.stderr
+    assert "topiary: MPI_Cart_create: 8 ranks reordered, " in done.stderr
 
 
 def test_off_is_off(openmpi):
@@ -296,13 +309,13 @@ def test_costs_fall_where_ranks_are_bound(cluster, job_program, name, how, nodes
 
 def test_users_preload_stays_and_a_later_job_has_none(cluster, installed):
     ours = installed
-    step = 'srun sh -c "echo \\$LD_PRELOAD,\\$TOPIARY_REORDER"\n'
+    step = 'srun sh -c "echo \\$LD_PRELOAD,\\$TOPIARY_REORDER\\${TOPIARY_REORDER_COMMAND+,asks}"\n'
     script = f'echo "$LD_PRELOAD|$TOPIARY_REORDER|$TOPIARY_REORDER_PRELOAD"; {step}'
     cn5 = ("-w", "cn5", "-n1")
-    assert cluster.output(script, *cn5, "--topo-reorder").split() == [f"{ours}|on|{ours}", f"{ours},on"]
+    assert cluster.output(script, *cn5, "--topo-reorder").split() == [f"{ours}|on|{ours}", f"{ours},on,asks"]
     mine = {"LD_PRELOAD": "libm.so.6"}
     assert cluster.output(script, *cn5, "--topo-reorder=report", variables=mine).split() == [
-        f"{ours}:libm.so.6|report|{ours}", f"{ours}:libm.so.6,report"]
+        f"{ours}:libm.so.6|report|{ours}", f"{ours}:libm.so.6,report,asks"]
     assert cluster.output(script, *cn5, variables=mine).split() == ["libm.so.6||", "libm.so.6,"]
     inherited = {"LD_PRELOAD": f"libdl.so.2:{ours}:libm.so.6", "TOPIARY_REORDER": "on",
                  "TOPIARY_REORDER_PRELOAD": str(ours)}
@@ -327,4 +340,15 @@ def test_without_the_library_one_line_says_so(cluster, installed):
     finally:
         ours.with_suffix(".away").rename(ours)
     # Of the batch script and of the step, which has two tasks.
-    assert output.count("--topo-reorder does nothing: no libtopiary-reorder*.so") == 2
+    assert output.count("--topo-reorder does nothing on cn5: no libtopiary-reorder*.so") == 2
+
+
+@pytest.mark.parametrize("step, job, lines", [
+    ("srun -n1 --topo-reorder {} : -n1 {}", ("-w", "cn1,cn5", "-N2", "-n2"), 2),
+    ("srun -n1 {}", ("-w", "cn5", "-n1", "--topo-reorder", ":", "-w", "cn1", "-n1"), 2),     # of the batch script, too
+])
+def test_components_of_a_job_or_step_keep_their_order(cluster, installed, step, job, lines):
+    """Some may have the library, and others not."""
+    output = cluster.output(step.replace("{}", 'sh -c "echo ran \\$LD_PRELOAD"'), *job)
+    assert output.count("--topo-reorder does nothing: the job or step is heterogeneous") == lines, output
+    assert output.count("ran") == step.count("{}") and str(installed) not in output, output
