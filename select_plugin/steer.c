@@ -387,8 +387,11 @@ static bool largest_domains(struct attempt *a, struct candidate_set *s)
 
 		s->local_only = near;
 		h = candidates_domains(s);
+		/* With --overcommit, too, Slurm starts a job only where each node has room for one task. */
 		if (s->req->unweighed && !s->taken)
-			s->room = s->count;
+			s->room = 0;
+		for (unsigned i = 0; s->req->unweighed && !s->taken && i < s->count; i++)
+			s->room += s->list[i].tasks > 0;
 		if (!job_request_may_hold(s->req, &h) || !(budget_draw(&s->budget, s->count) || (a->last && !near)))
 			continue;
 		good = offer(a, s, s->list, s->count, 0);
