@@ -114,6 +114,7 @@ static struct verdict verdict_begin(const job_record_t *job, const struct job_re
 		v.request.fit = FIT_SPREAD;
 		v.request.level = req->spread_level;
 	} else if (req->unspread) {
+		v.unspread = 1 + req->spread_level;
 		snprintf(v.reason, sizeof(v.reason), "fit spread became prefer: its tasks could not be spread on cores"
 			 " near the memory that it requires");
 	}

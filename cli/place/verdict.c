@@ -39,20 +39,25 @@ static void describe_asked(const struct verdict *v, struct buf *out)
 				  " on each node, otherwise wait" },
 		[FIT_SPREAD] = { "", "one ", " per task if possible" },
 	};
-	const struct request *r = &v->request;
-	enum level level = level_of(r);
+	struct request r = v->request;
+	enum level level;
 	char path[VERDICT_TEXT];
 
-	if (request_path_text(&r->path, path, sizeof(path))) {
+	if (v->unspread && v->unspread <= LEVEL_COUNT) {
+		r.fit = FIT_SPREAD;
+		r.level = v->unspread - 1;
+	}
+	level = level_of(&r);
+	if (request_path_text(&r.path, path, sizeof(path))) {
 		buf_printf(out, "%s on each node, otherwise wait", path);
 		return;
 	}
-	if (level == LEVEL_NODE || r->fit == FIT_OFF)
-		buf_puts(out, asked[r->fit].any);
+	if (level == LEVEL_NODE || r.fit == FIT_OFF)
+		buf_puts(out, asked[r.fit].any);
 	else
-		buf_printf(out, "%s%s%s", asked[r->fit].before, level_noun(level, 1), asked[r->fit].after);
-	buf_printf(out, " (fit %s%s%s)", fit_name(r->fit), r->level == LEVEL_NODE ? "" : ", level ",
-		   r->level == LEVEL_NODE ? "" : level_name(r->level));
+		buf_printf(out, "%s%s%s", asked[r.fit].before, level_noun(level, 1), asked[r.fit].after);
+	buf_printf(out, " (fit %s%s%s)", fit_name(r.fit), r.level == LEVEL_NODE ? "" : ", level ",
+		   r.level == LEVEL_NODE ? "" : level_name(r.level));
 }
 
 /* The tasks of all nodes, if the verdict has them, and what of them a node has. */

@@ -55,6 +55,7 @@ const struct verdict_word verdict_words[] = {
 	NUMBER(all_tasks),
 	NUMBER(cores_per_node),
 	NUMBER(own_cores),
+	NUMBER(unspread),
 	NUMBER(whole_nodes),
 	NUMBER(whole_tasks),
 	NUMBER(memory_far),
@@ -282,7 +283,7 @@ int verdict_find(const char *comment, size_t *start, size_t *len)
 	return line_find(comment, start, len) ? 1 : 0;
 }
 
-static int read_word(struct verdict *v, const char *text, size_t len, unsigned *seen, struct err *e)
+static int read_word(struct verdict *v, const char *text, size_t len, uint64_t *seen, struct err *e)
 {
 	size_t name = strcspn(text, "= "), nth = 0;
 	const struct verdict_word *w;
@@ -294,9 +295,9 @@ static int read_word(struct verdict *v, const char *text, size_t len, unsigned *
 	if (nth == verdict_word_count || name >= len)
 		return 0;
 	w = &verdict_words[nth];
-	if (*seen & 1u << nth)
+	if (*seen & UINT64_C(1) << nth)
 		return err_set(e, "'%s' occurs twice", w->name);
-	*seen |= 1u << nth;
+	*seen |= UINT64_C(1) << nth;
 	len -= name + 1;
 	if (len < sizeof(value)) {
 		memcpy(value, text + name + 1, len);
@@ -308,7 +309,7 @@ static int read_word(struct verdict *v, const char *text, size_t len, unsigned *
 /* Reads the words of a line from the second on, without the end. */
 static int read_line(struct verdict *v, const char *at, const char *end, struct err *e)
 {
-	unsigned seen = 0;
+	uint64_t seen = 0;
 	size_t n;
 
 	for (unsigned nth = 1; (at += strspn(at, BLANKS)) < end; at += n, nth++) {

@@ -54,6 +54,7 @@ struct verdict {
 	unsigned all_tasks;			/* of the job; 0: unknown (earlier versions) */
 	unsigned cores_per_node;		/* of the node with the most tasks; 0: unknown */
 	unsigned own_cores;			/* 1: spread tasks were given whole cores without requesting them */
+	unsigned unspread;			/* spread, given up for near memory: its level, from 1; fit is prefer */
 	unsigned whole_nodes;			/* 1: all cores of its nodes are the job's, whatever its request */
 	unsigned whole_tasks;			/* 1: "cuts" counts cuts through its tasks; 0: unknown */
 	unsigned memory_far;			/* nodes where the NUMA nodes of its cores cannot hold its memory */

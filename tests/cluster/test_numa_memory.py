@@ -194,6 +194,7 @@ def test_tasks_that_spread_and_are_larger_than_a_domain(node):
         assert sum(node.where(number).values()) == cores
         said = node.cluster.topiary("why", "-v", number, user=JOB_USER).stdout
         assert ("fit spread became prefer: its tasks could not be spread" in said) == became, said
+        assert "per task if possible (fit spread)" in said, said
     refused = node.refused(1, 8, *options)
     assert "no node that the job may get has 1 core whose NUMA nodes hold " in refused, refused
 

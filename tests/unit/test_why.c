@@ -194,7 +194,8 @@ TEST(prints_json)
 		  " lacks=die,l2 beside=cn7 decided=open:l3 cores=cn[1-2]:0-7;cn3:8,9;... end",
 		  "{\"outcome\": \"placed\", \"fit\": \"prefer\", \"level\": \"l3\", \"request\": null,"
 		  " \"tasks_per_node\": 8, \"cores_per_task\": 1, \"nodes\": 2, \"more_nodes\": 0, \"all_tasks\": 16,"
-		  " \"cores_per_node\": 0, \"own_cores\": 0, \"whole_nodes\": 0, \"whole_tasks\": 0, \"memory_far\": 0,"
+		  " \"cores_per_node\": 0, \"own_cores\": 0, \"unspread\": 0, \"whole_nodes\": 0,"
+		  " \"whole_tasks\": 0, \"memory_far\": 0,"
 		  " \"gpus\": 2, \"gpus_far\": 0, \"gpus_unknown\": 0, \"cores_far\": 3,"
 		  " \"candidates\": 12, \"room\": 9, \"unknown\": 0, \"free_unknown\": 0,"
 		  " \"counts\": {\"beyond\": {\"l3\": 1}, \"cuts\": {}, "
@@ -209,7 +210,8 @@ TEST(prints_json)
 		  " reason=no_room end",
 		  "{\"outcome\": \"waits\", \"fit\": \"require\", \"level\": \"node\", \"request\": \"/l3=1/core=4\","
 		  " \"tasks_per_node\": 1, \"cores_per_task\": 4, \"nodes\": 1, \"more_nodes\": 0, \"all_tasks\": 0,"
-		  " \"cores_per_node\": 0, \"own_cores\": 0, \"whole_nodes\": 0, \"whole_tasks\": 0, \"memory_far\": 0,"
+		  " \"cores_per_node\": 0, \"own_cores\": 0, \"unspread\": 0, \"whole_nodes\": 0,"
+		  " \"whole_tasks\": 0, \"memory_far\": 0,"
 		  " \"gpus\": 0, \"gpus_far\": 0, \"gpus_unknown\": 0, \"cores_far\": 0,"
 		  " \"candidates\": 3, \"room\": 0, \"unknown\": 0, \"free_unknown\": 0,"
 		  " \"counts\": null, \"lacks\": [], \"beside\": \"n\", \"decided\": null, \"better_by\": \"memory\","
