@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""How long jobs wait with and without Topiary, by replay, which repeats exactly: clusters of equal and of mixed nodes,
-at several loads, each with traces of its own."""
+"""How long jobs wait with and without Topiary, by replay, which repeats exactly, and on real slurmctlds: clusters of
+equal and of mixed nodes, at several loads, each with traces of its own."""
+import functools
 import json
 import math
 import os
 import random
+import re
 import statistics
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from common import BUILD, Part
+from common import BUILD, Part, side_by_side, synthetic
+from select_trace import CLUSTERS as SETTINGS
+from select_trace import Job, Recorded
 
 # Nodes of so many PUs, and how many of them.
 CLUSTERS = {
@@ -116,6 +120,76 @@ def waits_run(sheet, args):
                   f"mean {statistics.mean(row[column] for row in rows):.3f}")
 
 
+# --- on real slurmctlds, side by side: a minute of the trace is a second there, and 64 MB are 1 MB
+
+SETS = ("equal 90", "mixed 80", "mixed 90", "few of four packages 90", "large ones first 90", "fat and thin memory 90")
+CLASSES = ("one node, a quarter of the largest at most", "one node, more", "several nodes")
+
+
+def real_jobs(cluster, seed, load, jobs):
+    for line in trace(cluster, seed, load, jobs).splitlines()[1:]:
+        name, at, begin, end, nodes, tasks, cpus, limit, memory, _ = line.split()
+        yield Job(f"j{name}", float(at) / 60, max(1, (float(end) - float(begin)) / 60), int(nodes),
+                  int(tasks) // int(nodes), int(cpus), None if memory == "-" else max(1, int(memory) // 64),
+                  limit=math.ceil(int(limit) / 3600))
+
+
+def cluster_of(folder, name, **how):
+    shapes = [shape for shape, _, nodes in CLUSTERS[name] for _ in range(nodes)]
+    nodes = {f"cn{nth:03}": f"RealMemory={32 * int(re.search(r'memory=([0-9]+)', shape)[1])}"
+             for nth, shape in enumerate(shapes, 1) if "memory" in shape}
+    return Recorded(folder, xml={f"cn{nth:03}": synthetic(shape) for nth, shape in enumerate(shapes, 1)}, nodes=nodes,
+                    conf="SlurmdParameters=config_overrides\n", **how)
+
+
+def real_waits(which, args):
+    """{class, or "all": (mean wait of Slurm BLOCK, ours)} in seconds of a set."""
+    cluster, load = which.rsplit(" ", 1)
+    jobs = list(real_jobs(cluster, args.seed, int(load), args.real_jobs))
+    makers = {one: functools.partial(cluster_of, name=cluster, **SETTINGS[one]) for one in ("Slurm BLOCK", "Topiary")}
+    most, waits = max(pus for _, pus, _ in CLUSTERS[cluster]), {}
+    for name, (record, submitted) in side_by_side(makers, lambda made: made.recorded(jobs)).items():
+        began = {words[2]: float(words[1]) for words in map(str.split, record.splitlines()) if words[0] == "start"}
+        for job in jobs:
+            for kind in ("all", CLASSES[2 if job.nodes > 1 else job.tasks * job.task_cpus * 4 > most]):
+                waits.setdefault(kind, {}).setdefault(name, []).append(began[job.name] - submitted[job.name])
+    return {kind: [statistics.fmean(of[name]) for name in makers] for kind, of in waits.items()}
+
+
+def picture(rows, head):
+    """Bars of the waits relative to Slurm's, from half to twice as long, by set and class; on the line: equal."""
+    colours = ("#222", "#4c78a8", "#72b7b2", "#f58518")
+    lines = [f'<text x="{(60, 120, 380, 500)[nth]}" y="300" fill="{colour}">{words}</text>'
+             for nth, (colour, words) in enumerate(zip(colours, head[2:]))]
+    for nth, (name, _, *ratios) in enumerate(rows):
+        lines.append(f'<text x="{nth * 150 + 60}" y="270">{name}</text>')
+        for x, (ratio, colour) in zip(range(nth * 150 + 60, 10**6, 26), zip(ratios, colours)):
+            y = 140 - 100 * max(-1.0, min(1.0, math.log2(max(ratio, 0.01))))
+            lines.append(f'<rect x="{x}" y="{min(y, 140):.0f}" width="22" height="{abs(y - 140):.0f}" '
+                         f'fill="{colour}"/><text x="{x}" y="{y + (14 if y > 140 else -4):.0f}">{ratio:.2f}</text>')
+    return ('<svg xmlns="http://www.w3.org/2000/svg" width="980" height="312" font-family="sans-serif" font-size="10">'
+            '<rect width="980" height="312" fill="white"/><path d="M40 140H960" stroke="#888"/>'
+            f'{"".join(lines)}</svg>\n')
+
+
+def real_run(sheet, args):
+    """Some sets at once: jobs sleep, and both clusters of a set have the same machine."""
+    head, rows = ("", "wait of Slurm BLOCK, s", "relative", *CLASSES), []
+    with ThreadPoolExecutor(args.at_once) as pool:
+        for which, found in zip(args.sets, pool.map(lambda one: real_waits(one, args), args.sets)):
+            rows.append((which, found["all"][0], *(ours / max(slurm, 0.5) for slurm, ours in
+                                                   (found.get(kind, (1, 1)) for kind in ("all", *CLASSES)))))
+    sheet.table(head, rows)
+    if args.picture:
+        Path(args.picture).write_text(picture(rows, head), encoding="utf-8")
+    ratios = [row[2] for row in rows]
+    sheet.add("mean wait relative to Slurm BLOCK, real slurmctlds", statistics.mean(ratios), "times", "<= 1.00",
+              f"{len(ratios)} sets: {min(ratios):.2f} to {max(ratios):.2f}")
+
+
 PARTS = {"waits": Part(waits_run, "how long jobs wait, by replay", {
     "loads": ([70, 80, 90, 95], "percent of all PUs that the jobs ask for"), "seeds": (24, "traces of each set"),
-    "jobs": (3000, "of a trace")})}
+    "jobs": (3000, "of a trace")}),
+    "real": Part(real_run, "how long jobs wait on real slurmctlds, by class of job", {
+        "sets": (list(SETS), "a cluster and its load"), "real_jobs": (150, "of a trace"), "seed": (1, "of the traces"),
+        "at_once": (3, "sets"), "picture": ("", "write the figures to an SVG file")})}
