@@ -88,12 +88,10 @@ int slurm_parts_read(struct slurm_parts *p, const struct string_map *names, cons
 			}
 			memset(p->of, 0xff, names->count * sizeof(*p->of));
 		}
-		if (!(list = reallocarray(p->list, p->n + 1, sizeof(*list))))
-			rc = -1;
-		else if (!((p->list = list)[p->n++] = (struct slurm_part){ .name = strdup(name) }).name)
-			rc = -1;
-		else
+		if ((list = array_add(p->list, p->n)) && (list->name = strdup(name)))
 			rc = hostlist_expand(nodes, node_count, &r, NULL);
+		else
+			rc = -1;
 	}
 	free(copy);
 	free(r.seen);

@@ -90,7 +90,7 @@ static void nearest(const struct hosts *h, unsigned *order)
 
 /* --- the search --- */
 
-/* Of one order: what it costs beyond the least ring and the least trees of the beginnings counts first. */
+/* Of one order: what it costs beyond the least ring and the least trees of the initial orders counts first. */
 static double score(const struct cost *c, const struct cost *least)
 {
 	double ring = least->ring > 0 ? c->ring / least->ring : c->ring;
@@ -183,32 +183,32 @@ static void rotate(unsigned *order, unsigned n, unsigned *other)
 /* order[4 * n]: the first n are the result. */
 static void choose(struct hosts *h, unsigned *order, struct mapping_order *out)
 {
-	enum { BEGINNINGS = 4 };
-	unsigned n = h->n, *begin = order + n, *tried = order + 2 * n, *now = order + 3 * n;
+	enum { STARTS = 4 };
+	unsigned n = h->n, *start = order + n, *tried = order + 2 * n, *now = order + 3 * n;
 	struct cost least = { INFINITY, INFINITY }, before = {0}, c, found = {0};
 
 	/* Twice: the least of all are known after the first time. */
-	for (unsigned i = 0; i < 2 * BEGINNINGS; i++) {
-		unsigned kind = i % BEGINNINGS;
+	for (unsigned i = 0; i < 2 * STARTS; i++) {
+		unsigned kind = i % STARTS;
 
 		for (unsigned k = 0; k < n; k++)
-			begin[k] = k;
+			start[k] = k;
 		if (kind == 1)
-			qsort_r(begin, n, sizeof(*begin), by_name, h);
+			qsort_r(start, n, sizeof(*start), by_name, h);
 		else if (kind)
-			qsort_r(begin, n, sizeof(*begin), by_path, h);
-		c = cost_of(h, begin);
+			qsort_r(start, n, sizeof(*start), by_path, h);
+		c = cost_of(h, start);
 		least.ring = fmin(least.ring, c.ring);
 		least.trees = fmin(least.trees, c.trees);
-		rotate(begin, n, tried);
+		rotate(start, n, tried);
 		if (kind == 3)
-			nearest(h, begin);
-		c = cost_of(h, begin);
+			nearest(h, start);
+		c = cost_of(h, start);
 		before = kind ? before : c;
-		if (i < BEGINNINGS || (kind && score(&c, &least) >= score(&found, &least)))
+		if (i < STARTS || (kind && score(&c, &least) >= score(&found, &least)))
 			continue;
 		found = c;
-		memcpy(now, begin, n * sizeof(*now));
+		memcpy(now, start, n * sizeof(*now));
 	}
 	search(h, now, tried, &found, &least);
 	for (unsigned k = 0; k < n; k++)
