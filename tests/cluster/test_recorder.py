@@ -180,37 +180,8 @@ class Lab:
 
 
 @pytest.fixture(scope="module")
-def recorders(tmp_path_factory):
-    """The recorder for handles of openmpi, mpich or the standard: built once, with the first MPI that has them."""
-    made = {"openmpi": RECORDER}
-    of_mpich = BUILD / "libtopiary-capture-mpich.so"
-    if of_mpich.exists():
-        made["mpich"] = of_mpich
-
-    def recorder(kind):
-        if kind.recorder not in made:
-            folder = tmp_path_factory.mktemp(kind.recorder)
-            subprocess.run(["make", "-s", "-C", ROOT, f"BUILD={folder}", f"MPICC=gcc {' '.join(kind.headers)}",
-                            "WERROR=-Werror", "capture"],
-                           check=True, capture_output=True)
-            made[kind.recorder] = folder / RECORDER.name
-        return made[kind.recorder]
-    return recorder
-
-
-@pytest.fixture(scope="module")
-def labs(tmp_path_factory, recorders):
-    made = {}
-
-    def lab(name):
-        if name not in made:
-            try:
-                kind = mpi.ALL[name]()
-                made[name] = Lab(kind, tmp_path_factory.mktemp(name), recorders(kind))
-            except mpi.Missing as why:
-                pytest.skip(str(why))
-        return made[name]
-    return lab
+def labs(tmp_path_factory):
+    return mpi.Labs(tmp_path_factory, "capture", Lab)
 
 
 @pytest.fixture(params=list(mpi.ALL))

@@ -77,34 +77,8 @@ class Lab:
 
 
 @pytest.fixture(scope="module")
-def libraries(tmp_path_factory):
-    made = {"openmpi": LIBRARY}
-    if (of_mpich := BUILD / "libtopiary-reorder-mpich.so").exists():
-        made["mpich"] = of_mpich
-
-    def library(kind):
-        if kind.recorder not in made:
-            folder = tmp_path_factory.mktemp(kind.recorder)
-            subprocess.run(["make", "-s", "-C", ROOT, f"BUILD={folder}", f"MPICC=gcc {' '.join(kind.headers)}",
-                            "WERROR=-Werror", "reorder"], check=True, capture_output=True)
-            made[kind.recorder] = folder / LIBRARY.name
-        return made[kind.recorder]
-    return library
-
-
-@pytest.fixture(scope="module")
-def labs(tmp_path_factory, libraries):
-    made = {}
-
-    def lab(name):
-        if name not in made:
-            try:
-                kind = mpi.ALL[name]()
-                made[name] = Lab(kind, tmp_path_factory.mktemp(name), libraries(kind))
-            except mpi.Missing as why:
-                pytest.skip(str(why))
-        return made[name]
-    return lab
+def labs(tmp_path_factory):
+    return mpi.Labs(tmp_path_factory, "reorder", Lab)
 
 
 @pytest.fixture(params=list(mpi.ALL))
@@ -264,12 +238,12 @@ def installed(whole):
 
 
 @pytest.fixture(scope="module")
-def job_program(whole, installed, libraries):
+def job_program(whole, installed, labs):
     """The rig's task prolog preloads its own library in ours' stead, but for cn5: a program that is linked with it."""
     def build(name):
         try:
             kind = getattr(mpi, name)()
-            kind.libs = ["-Wl,--no-as-needed", libraries(kind), *kind.libs, "-pthread"]
+            kind.libs = ["-Wl,--no-as-needed", labs.library(kind), *kind.libs, "-pthread"]
             kind.build(ROOT / "tests/cluster/neighbours.c", whole.folder / f"bin/neighbours-{name}")
         except mpi.Missing as why:
             pytest.skip(f"NOT TESTED: {why}")

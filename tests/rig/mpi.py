@@ -11,8 +11,10 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from .command import run
-from .paths import CACHE
+from .paths import BUILD, CACHE, ROOT
 from .processes import descendants, start_time
 
 LIBRARIES = "lib/x86_64-linux-gnu"
@@ -163,3 +165,31 @@ def pairs_of(ranks, *pairs):
     heavy = {frozenset(pair): 900 - 200 * n for n, pair in enumerate(pairs)}
     return "".join(" ".join(str(heavy.get(frozenset((a, b)), int(a != b))) for b in range(ranks)) + "\n"
                    for a in range(ranks))
+
+
+class Labs:
+    """Of each MPI what make(Mpi, folder, library) returns, when it is first asked for; library: libtopiary-TARGET.so,
+    as `make TARGET` compiles it for such handles, once, with the first MPI that has them."""
+
+    def __init__(self, folders, target, make):
+        self.folders, self.target, self.make, self.made = folders, target, make, {}
+        self.libraries = {"openmpi": BUILD / f"libtopiary-{target}.so"}
+        if (of_mpich := BUILD / f"libtopiary-{target}-mpich.so").exists():
+            self.libraries["mpich"] = of_mpich
+
+    def library(self, kind):
+        if kind.recorder not in self.libraries:
+            folder = self.folders.mktemp(kind.recorder)
+            subprocess.run(["make", "-s", "-C", ROOT, f"BUILD={folder}", f"MPICC=gcc {' '.join(kind.headers)}",
+                            "WERROR=-Werror", self.target], check=True, capture_output=True)
+            self.libraries[kind.recorder] = folder / f"libtopiary-{self.target}.so"
+        return self.libraries[kind.recorder]
+
+    def __call__(self, name):
+        if name not in self.made:
+            try:
+                kind = ALL[name]()
+                self.made[name] = self.make(kind, self.folders.mktemp(name), self.library(kind))
+            except Missing as why:
+                pytest.skip(str(why))
+        return self.made[name]
