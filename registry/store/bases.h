@@ -13,7 +13,7 @@
  *
  * The database itself may be replaced, by a restored dump or by a standby that lacks the last commits; the same keys
  * then name other rows. So no key is trusted alone: a base is identified by key and hash, a layout by key and mark
- * (sql/0004_identity.sql), and every statement that reads or stores by a cached base compares them with the database's.
+ * (sql/0001_registry.sql), and every statement that reads or stores by a cached base compares them with the database's.
  */
 
 struct bases;

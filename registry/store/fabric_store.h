@@ -8,7 +8,7 @@
 #include "fabric/model/fabric.h"
 
 /*
- * The fabric in the database (sql/0003_fabric.sql, sql/0007_fabric_nodes.sql). Called by http/costs_fabric.c and
+ * The fabric in the database (sql/0003_fabric.sql). Called by http/costs_fabric.c and
  * upkeep.
  */
 

@@ -20,8 +20,7 @@
 /* An arbitrary constant; it spells "topi". */
 #define LOCK "SELECT pg_advisory_xact_lock(1953460329)"
 #define RECORD "CREATE TABLE IF NOT EXISTS topiary_migration (name text PRIMARY KEY, applied timestamptz NOT NULL" \
-	" DEFAULT now());" \
-	" ALTER TABLE topiary_migration ADD COLUMN IF NOT EXISTS sha256 text, ADD COLUMN IF NOT EXISTS works_with text"
+	" DEFAULT now(), sha256 text NOT NULL, works_with text)"
 #define WORKS_WITH "\n-- Works with: "
 #define NUMBER 4	/* digits */
 
@@ -101,10 +100,8 @@ bool migrations_refused(const struct migrations *m)
 
 /* --- the recorded migrations --- */
 
-/* A database of an early release has no columns for hashes yet. */
-#define HAS_RECORD "SELECT count(*) FROM pg_attribute" \
-	" WHERE attrelid = to_regclass('topiary_migration') AND attname = 'works_with' AND NOT attisdropped"
-#define RECORDED "SELECT name, coalesce(sha256, ''), coalesce(works_with, ''), to_char(applied, 'YYYY-MM-DD') FROM" \
+#define HAS_RECORD "SELECT count(to_regclass('topiary_migration'))"
+#define RECORDED "SELECT name, sha256, coalesce(works_with, ''), to_char(applied, 'YYYY-MM-DD') FROM" \
 	" topiary_migration ORDER BY name"
 enum { R_NAME, R_SHA256, R_WORKS_WITH, R_DATE };
 
@@ -116,7 +113,6 @@ static const struct migration *find_migration(const struct migrations *m, const 
 	return NULL;
 }
 
-/* 0, 1 when its hash is to be recorded, -1 when the schema is incompatible. */
 static int check_row(const struct migrations *m, const PGresult *r, int row, struct err *e)
 {
 	const char *name = PQgetvalue(r, row, R_NAME), *works_with = PQgetvalue(r, row, R_WORKS_WITH);
@@ -129,10 +125,10 @@ static int check_row(const struct migrations *m, const PGresult *r, int row, str
 		return err_set(e, "the database has migration %s (applied on %s), which topiaryd"
 				  " " TOPIARY_VERSION " does not know:"
 			       " start the release that applied it, or restore a backup from before", name, date);
-	if (*sha256 && strcmp(sha256, ours->sha256))
+	if (strcmp(sha256, ours->sha256))
 		return err_set(e, "migration %s was edited since it was applied on %s: install the file as it was, and"
 				  " change the schema by a new one", ours->path, date);
-	return !*sha256;
+	return 0;
 }
 
 /* Each is applied on those before it: one that is missing below the last was lost, and cannot be applied any more. */
@@ -156,17 +152,13 @@ static int check_gaps(const struct migrations *m, const PGresult *r, struct err 
 static int check_rows(const struct migrations *m, const PGresult *r, struct err *e)
 {
 	size_t known = 0;
-	int todo = 0;
 
 	for (int i = 0; i < PQntuples(r); i++) {
-		int rc = check_row(m, r, i, e);
-
-		if (rc < 0)
+		if (check_row(m, r, i, e))
 			return -1;
-		todo |= rc;
 		known += find_migration(m, PQgetvalue(r, i, R_NAME)) != NULL;
 	}
-	return check_gaps(m, r, e) ? -1 : todo || known < m->n;
+	return check_gaps(m, r, e) ? -1 : known < m->n;
 }
 
 int migrations_check(struct db *db, struct migrations *m, struct err *e)
@@ -190,8 +182,7 @@ int migrations_check(struct db *db, struct migrations *m, struct err *e)
 /* --- applying --- */
 
 #define IS_APPLIED "SELECT 1 FROM topiary_migration WHERE name = $1"
-#define APPLIED "INSERT INTO topiary_migration (name, sha256, works_with) VALUES ($1, $2, nullif($3, ''))" \
-	" ON CONFLICT (name) DO UPDATE SET sha256 = coalesce(topiary_migration.sha256, excluded.sha256)"
+#define APPLIED "INSERT INTO topiary_migration (name, sha256, works_with) VALUES ($1, $2, nullif($3, ''))"
 
 int migrations_apply(struct db *db, struct migrations *m, struct err *e)
 {
@@ -210,12 +201,10 @@ int migrations_apply(struct db *db, struct migrations *m, struct err *e)
 			if (m->started != &m->all[i])
 				log_info("migration %s: started; exports wait until it is done", m->all[i].name);
 			m->started = &m->all[i];
-			if ((rc = db_script(db, e, m->all[i].script.data)) == 0)
+			if (!(rc = db_script(db, e, m->all[i].script.data)) && !(rc = db_execute(db, e, APPLIED, 3, v)))
 				log_info("migration %s: done after %.0f s", m->all[i].name, clock_now() - begun);
 		}
-		if (rc >= 0)
-			rc = db_execute(db, e, APPLIED, 3, v);
-		rc = db_end(db, rc, e) ? err_within(e, "migration %s", m->all[i].name) : 0;
+		rc = db_end(db, rc < 0 ? -1 : 0, e) ? err_within(e, "migration %s", m->all[i].name) : 0;
 	}
 	db_limit(db, DB_SECONDS, NULL);
 	return rc;

@@ -50,13 +50,6 @@ def test_every_migration_is_recorded_with_its_hash(registry):
     assert rows == {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in (ROOT / "sql").glob("[0-9]*.sql")}
 
 
-def test_database_of_an_earlier_release(registry):
-    """Its record has no hashes: they are put there, and nothing is applied twice."""
-    with without_topiaryd(registry):
-        registry.sql("ALTER TABLE topiary_migration DROP COLUMN sha256, DROP COLUMN works_with")
-    test_every_migration_is_recorded_with_its_hash(registry)
-
-
 def test_migration_that_takes_longer_than_a_statement_may(registry):
     with without_topiaryd(registry), with_migration(registry, "0900_slow.sql",
                                                     "SELECT pg_sleep(13);\nCREATE TABLE slow ();\n"):

@@ -1,56 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
--- Works with: 0011
 -- Latency and bandwidth of nodes as topiary bench node measured them, their medians by class, and nodes slower than their class.
-
-CREATE TABLE cost_list (
-	name     text PRIMARY KEY,
-	quantity text[] NOT NULL
-);
-COMMENT ON TABLE cost_list IS 'What was measured: one row shared by all nodes of a shape';
-COMMENT ON COLUMN cost_list.name IS 'the first 16 hexadecimal digits of the SHA-256 of quantity, a line each';
-COMMENT ON COLUMN cost_list.quantity IS 'lib/hwbench/result.h: "memory bandwidth, ..." in bytes a second, others in seconds';
-
-CREATE TABLE node_costs (
-	measured timestamptz NOT NULL DEFAULT now(),
-	uid      bigint NOT NULL,
-	node     text PRIMARY KEY REFERENCES node ON DELETE CASCADE,
-	shape    text NOT NULL,
-	list     text NOT NULL REFERENCES cost_list,
-	value    real[] NOT NULL
-);
-COMMENT ON TABLE node_costs IS 'The last measurement of each node';
-COMMENT ON COLUMN node_costs.uid IS 'who signed it: root of the node, or an administrator';
-COMMENT ON COLUMN node_costs.shape IS 'of the node at that time; with another shape now the measurement does not count';
-
-CREATE TABLE class_costs (
-	class  integer NOT NULL,
-	shape  text NOT NULL,
-	list   text NOT NULL REFERENCES cost_list,
-	nodes  integer NOT NULL,
-	mark   numeric NOT NULL,
-	median real[] NOT NULL,
-	spread real[] NOT NULL,
-	worst  real[] NOT NULL,
-	PRIMARY KEY (class, shape, list)
-);
-COMMENT ON TABLE class_costs IS 'What the measured nodes of one class and shape have in common';
-COMMENT ON COLUMN class_costs.mark IS 'of the measurements that it is computed from';
-COMMENT ON COLUMN class_costs.spread IS 'median absolute deviation from the median, at least that of half of the quantities of its kind';
-COMMENT ON COLUMN class_costs.worst IS 'costs_limit';
-
--- With the columns of drift, so that the drift hook handles both alike. drift itself is rewritten by each export of a node.
-CREATE TABLE slow_node (
-	node     text PRIMARY KEY REFERENCES node ON DELETE CASCADE,
-	severity text NOT NULL DEFAULT 'slow' CHECK (severity = 'slow'),
-	since    timestamptz NOT NULL DEFAULT now(),
-	reported boolean NOT NULL DEFAULT false,
-	tries    smallint NOT NULL DEFAULT 0,
-	class    integer NOT NULL,
-	shape    text NOT NULL,
-	list     text NOT NULL,
-	changes  jsonb NOT NULL
-);
-COMMENT ON TABLE slow_node IS 'Nodes that were measured to be slower than their class';
 
 CREATE VIEW measured_node AS
 SELECT c.node, b.class, c.shape, c.list, c.measured, c.uid, c.value
@@ -89,7 +38,8 @@ COMMENT ON COLUMN topiary_node_costs.nodes IS 'of the class, that were measured'
 COMMENT ON COLUMN topiary_node_costs."limit" IS 'a worse value is slow; NULL: too few nodes were measured';
 COMMENT ON COLUMN topiary_node_costs.line IS 'to sort by';
 
--- The medians of a class, then its slow nodes: of each kind of quantity the worst. nodes is NULL if none is left.
+-- The medians of a class, then its slow nodes: of each kind of quantity the worst. nodes is NULL if none is left; there are no medians if the
+-- last node was removed since costs_refresh() counted them.
 CREATE FUNCTION class_costs_refresh(of_class integer, of_shape text, of_list text, nodes integer, mark numeric) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -113,14 +63,18 @@ BEGIN
 		SELECT of_class, of_shape, of_list, class_costs_refresh.nodes, class_costs_refresh.mark, array_agg(median ORDER BY i),
 		       array_agg(spread ORDER BY i),
 		       array_agg(costs_limit(quantity, median, spread, class_costs_refresh.nodes) ORDER BY i)
-		FROM wide;
+		FROM wide
+		HAVING count(*) > 0;
 	END IF;
 	WITH worse AS (
-		SELECT c.node, c.quantity, split_part(c.quantity, ', ', 1) AS kind, c.value, c.median, c.class,
-		       CASE WHEN costs_is_rate(c.quantity) THEN c.median / c.value ELSE c.value / c.median END AS ratio
-		FROM topiary_node_costs c
-		WHERE c.slow AND c.node IN (SELECT m.node FROM measured_node m
-		                            WHERE (m.class, m.shape, m.list) = (of_class, of_shape, of_list))),
+		SELECT m.node, u.quantity, split_part(u.quantity, ', ', 1) AS kind, u.value, u.median, 'c' || of_class AS class,
+		       CASE WHEN costs_is_rate(u.quantity) THEN u.median / u.value ELSE u.value / u.median END AS ratio
+		FROM measured_node m
+		JOIN cost_list l ON l.name = m.list
+		JOIN class_costs k USING (class, shape, list)
+		CROSS JOIN LATERAL unnest(m.value, l.quantity, k.median, k.worst) u(value, quantity, median, worst)
+		WHERE (m.class, m.shape, m.list) = (of_class, of_shape, of_list)
+		      AND CASE WHEN costs_is_rate(u.quantity) THEN u.value < u.worst ELSE u.value > u.worst END),
 	worst AS (
 		SELECT DISTINCT ON (node, kind) *, count(*) OVER (PARTITION BY node, kind) AS alike
 		FROM worse ORDER BY node, kind, ratio DESC, quantity),
@@ -169,53 +123,3 @@ JOIN cost_list l ON l.name = k.list
 JOIN (SELECT b.class, f.shape, string_agg(n.name, ',') AS names
       FROM node n JOIN layout f ON f.id = n.layout JOIN base b ON b.id = f.base
       GROUP BY b.class, f.shape) n USING (class, shape);
-
--- Drift of both kinds, most severe first. Capacity is worse than slow, slow worse than wiring.
-CREATE VIEW node_drift AS
-SELECT node, CASE WHEN s.severity IS NULL OR d.severity = 'capacity' THEN d.severity ELSE s.severity END AS severity,
-       least(d.since, s.since) AS since,
-       CASE WHEN d.severity = 'capacity' THEN d.changes || coalesce(s.changes, '[]') ELSE coalesce(s.changes, '[]') || coalesce(d.changes, '[]') END
-       AS changes
-FROM drift d
-FULL JOIN slow_node s USING (node);
-
-CREATE OR REPLACE VIEW topiary_nodes AS
-SELECT n.name AS node, f.shape, s.hierarchy, s.cores, s.pus, 'c' || b.class AS class,
-       CASE WHEN f.kind = 'base' AND b.node <> n.name THEN 'fields' ELSE f.kind END AS stored,
-       nullif(b.node, n.name) AS base,
-       CASE WHEN f.kind = 'base' AND b.node = n.name THEN octet_length(b.bytes) ELSE octet_length(n.diff) END AS stored_bytes,
-       n.xml_bytes, encode(n.sha256, 'hex') AS sha256, n.boot AS boot_id, n.seq, n.since AS topology_since, n.since + make_interval(secs => n.seen) AS last_boot,
-       CASE WHEN w.severity IS NULL OR d.severity = 'capacity' THEN d.severity ELSE w.severity END AS drift,
-       least(d.since, w.since) AS drift_since, s.cores_only, s.allocation, b.detail, c.measured AS costs_measured
-FROM node n
-JOIN layout f ON f.id = n.layout
-JOIN base b ON b.id = f.base
-JOIN shape s ON s.name = f.shape
-LEFT JOIN drift d ON d.node = n.name
-LEFT JOIN slow_node w ON w.node = n.name
-LEFT JOIN node_costs c ON c.node = n.name;
-COMMENT ON COLUMN topiary_nodes.drift IS 'highest severity of its drift: cosmetic, wiring, slow or capacity; NULL without drift';
-COMMENT ON COLUMN topiary_nodes.costs_measured IS 'when topiary bench node measured it last';
-
-CREATE OR REPLACE VIEW topiary_classes AS
-SELECT 'c' || c.id AS class, g.node AS baseline, g.shape, g.detail, c.created, coalesce(n.nodes, 0) AS nodes,
-       coalesce(n.drifted, 0) AS drifted
-FROM class c
-JOIN base g ON g.id = c.baseline
-LEFT JOIN (SELECT b.class, count(*) AS nodes, count(coalesce(d.node, w.node)) AS drifted
-           FROM node n
-           JOIN layout f ON f.id = n.layout
-           JOIN base b ON b.id = f.base
-           LEFT JOIN drift d ON d.node = n.name
-           LEFT JOIN slow_node w ON w.node = n.name
-           GROUP BY b.class) n ON n.class = c.id;
-
-CREATE OR REPLACE VIEW topiary_drift AS
-SELECT d.node, 'c' || b.class AS class, d.severity, d.since, c.change->>'object' AS object, c.change->>'what' AS what,
-       c.change->>'direction' AS direction, c.change->>'from' AS expected, c.change->>'to' AS found,
-       c.change->>'severity' AS change_severity, c.change->>'words' AS words
-FROM node_drift d
-JOIN node n ON n.name = d.node
-JOIN layout f ON f.id = n.layout
-JOIN base b ON b.id = f.base
-CROSS JOIN LATERAL jsonb_array_elements(d.changes) AS c(change);
