@@ -156,7 +156,79 @@ int learned_read(const char *id, struct learned *out, bool *missing, struct err 
 		err_set(e, "%s: damaged: %s", out->path, out->nruns ? "another number of ranks than its name has" :
 			"it names no run");
 	}
+	out->recorded = ranks;
 	return out->matrix ? 0 : -1;
+}
+
+/* From what is learned of another number of ranks. 0, or -1 with the reason. */
+static int resize_from(const char *id, const struct learned *own, unsigned ranks, struct learned *out, struct err *e)
+{
+	struct pattern p, resized;
+	struct matrix *made;
+	char text[PATTERN_TEXT], sides[PATTERN_TEXT];
+	bool missing;
+
+	if (learned_read(id, out, &missing, e))
+		return -1;
+	if (!learned_is_stable(out))
+		return err_set(e, "no two runs agree");
+	if (pattern_recognise(out->matrix, &p, e) || pattern_resize(&p, ranks, &resized, e))
+		return -1;
+	if (!(made = pattern_matrix(&resized)))
+		return err_set(e, "out of memory");
+	matrix_free(out->matrix);
+	out->matrix = made;
+	if (own->matrix && matrix_distance(own->matrix, made) > LEARNED_DISTANCE)
+		return err_set(e, "their pattern is not that of the run that is recorded");
+	pattern_describe(&p, text);
+	pattern_describe_sides(&resized, sides);
+	snprintf(out->resized, sizeof(out->resized), p.sides > 1 ? "%s, here %s" : "%s", text, sides);
+	return 0;
+}
+
+/* Of so many other numbers. */
+#define RESIZE_TRIES 4
+
+int learned_resize(const struct learned *own, unsigned ranks, struct learned *out, struct err *e)
+{
+	const char *program = strchr(own->id, '-');
+	char **ids;
+	size_t n;
+	int rc = -1;
+
+	*out = (struct learned){0};
+	if (learned_list("", &ids, &n, e))
+		return -1;
+	err_set(e, "no other number of ranks is recorded");
+	for (unsigned tries = 0; tries < RESIZE_TRIES && rc; tries++) {
+		double nearest = INFINITY;
+		unsigned number = 0;
+		size_t at = n;
+
+		for (size_t i = 0; i < n; i++) {
+			unsigned long other = ids[i] ? strtoul(ids[i], NULL, 10) : 0;
+			double away = fabs(log((double) other / ranks));
+
+			if (ids[i] && !strcmp(strchr(ids[i], '-') ?: "", program) && other != ranks && away < nearest) {
+				nearest = away;
+				number = other;
+				at = i;
+			}
+		}
+		if (at == n)
+			break;
+		learned_free(out);
+		if ((rc = resize_from(ids[at], own, ranks, out, e)))
+			err_within(e, "%u ranks", number);
+		free(ids[at]);
+		ids[at] = NULL;
+	}
+	for (size_t i = 0; i < n; i++)
+		free(ids[i]);
+	free(ids);
+	if (rc)
+		learned_free(out);
+	return rc;
 }
 
 void learned_free(struct learned *l)
@@ -174,28 +246,6 @@ bool learned_is_settled(const struct learned *l)
 {
 	return (learned_is_stable(l) || l->nruns == LEARNED_RUNS) &&
 	       time(NULL) - l->run[l->nruns - 1].at < LEARNED_DAYS * DAY;
-}
-
-double learned_distance(const struct matrix *a, const struct matrix *b)
-{
-	double sum_a = 0, sum_b = 0, d = 0;
-
-	for (size_t i = 0; i < a->row[a->ranks]; i++)
-		sum_a += a->weight[i];
-	for (size_t i = 0; i < b->row[b->ranks]; i++)
-		sum_b += b->weight[i];
-	for (unsigned r = 0; r < a->ranks; r++) {
-		size_t i = a->row[r], j = b->row[r];
-
-		while (i < a->row[r + 1] || j < b->row[r + 1]) {
-			unsigned to_a = i < a->row[r + 1] ? a->adj[i] : UINT_MAX;
-			unsigned to_b = j < b->row[r + 1] ? b->adj[j] : UINT_MAX;
-
-			d += fabs((to_a <= to_b ? a->weight[i++] / sum_a : 0) -
-				  (to_b <= to_a ? b->weight[j++] / sum_b : 0));
-		}
-	}
-	return d / 2;
 }
 
 struct kept {
@@ -276,7 +326,7 @@ int learned_add(const char *id, const char *program, unsigned job, const struct 
 	if (learned_folder(folder, true, e))
 		return -1;
 	if (!learned_read(id, &old, &missing, &damaged))
-		new.distance = learned_distance(old.matrix, m);
+		new.distance = matrix_distance(old.matrix, m);
 	else if (!missing)
 		log_warning("%s; replaced by this run", damaged.text);
 	if (!old.matrix)

@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "base/std.h"
-#include "map/matrix/matrix.h"
+#include "map/matrix/pattern.h"
 
 /*
  * The matrices that --topo-matrix=auto keeps for a user: one file for each program, number of ranks and tag, in
@@ -26,6 +26,8 @@ struct learned {
 	char id[LEARNED_ID];		/* RANKS-[TAG-]KEY: the file's name without .mat */
 	char path[PATH_MAX], program[1024];
 	struct matrix *matrix;
+	unsigned recorded;		/* the number of ranks that ran */
+	char resized[2 * PATTERN_TEXT];	/* "3-dimensional stencil 4x4x4, here 8x8x8"; "": as recorded */
 	unsigned nruns;			/* the oldest first */
 	struct learned_run {
 		unsigned job;
@@ -51,17 +53,18 @@ int learned_list(const char *prefix, char ***ids, size_t *n, struct err *e);
 int learned_read(const char *id, struct learned *out, bool *missing, struct err *e);
 void learned_free(struct learned *l);
 
+/*
+ * For a program of which too few runs of this number of ranks are recorded: the matrix for this number by the pattern
+ * of another one, the nearest that has a pattern which the one run of `own`, if there is one, confirms. 0, or -1 with
+ * the reason. Free in any case.
+ */
+int learned_resize(const struct learned *own, unsigned ranks, struct learned *out, struct err *e);
+
 /* Add a run, by its job. 0, or -1 with an error and the old file untouched. */
 int learned_add(const char *id, const char *program, unsigned job, const struct matrix *m, struct err *e);
 
 /* Do the last two runs agree? And is nothing gained from recording another one now? */
 bool learned_is_stable(const struct learned *l);
 bool learned_is_settled(const struct learned *l);
-
-/*
- * How much two matrices of the same number of ranks differ: half the sum over pairs of the absolute difference of their
- * shares of all bytes; 0: the same pattern, 1: no common pair.
- */
-double learned_distance(const struct matrix *a, const struct matrix *b);
 
 #endif

@@ -493,15 +493,26 @@ static int learned_find(const struct args *a, struct learned *out, struct err *w
 	const char *tag = a->tag ? a->tag : "";
 	bool missing;
 
+	struct learned own;
+	struct err other;
+	int rc;
+
 	if (learned_key(child_program(a->learned, path) ? path : a->learned, tag, key, why))
 		return -1;
 	learned_id(a->ranks, tag, key, id);
-	if (learned_read(id, out, &missing, why))
-		return missing ? err_set(why, "no run of this program with %u ranks is recorded yet", a->ranks) : -1;
-	if (learned_is_stable(out))
-		return 0;
-	return err_set(why, out->nruns < 2 ? "one run of this program is recorded, and two must agree" :
-		       "the last two runs of this program differ");
+	if (!learned_read(id, &own, &missing, why) && (learned_is_stable(&own) || own.nruns > 1)) {
+		*out = own;
+		return learned_is_stable(out) ? 0 : err_set(why, "the last two runs of this program differ");
+	}
+	if (!own.matrix && !missing)
+		return -1;
+	rc = learned_resize(&own, a->ranks, out, &other);
+	if (rc && own.matrix)
+		err_set(why, "one run of this program is recorded, and two must agree; %s", other.text);
+	else if (rc)
+		err_set(why, "no run of this program with %u ranks is recorded yet; %s", a->ranks, other.text);
+	learned_free(&own);
+	return rc;
 }
 
 /* Writes the files of a mapping that gains, and *less, by how much. 0, or -1 with the reason why there is none. */
@@ -530,12 +541,13 @@ static int learned_verdict(bool placed, struct learned *l, double less, struct e
 	json_t *j;
 
 	if (placed)
-		snprintf(text, sizeof(text), "ranks placed by run %u of this program (%u ranks): %.0f %% less "
-			 "communication (bytes x distance) than block", l->run[l->nruns - 1].job, l->matrix->ranks,
-			 less);
+		snprintf(text, sizeof(text), "ranks placed by run %u of this program (%u ranks%s%s): %.0f %% "
+			 "less communication (bytes x distance) than block", l->run[l->nruns - 1].job, l->recorded,
+			 *l->resized ? ", " : "", l->resized, less);
 	else
 		snprintf(text, sizeof(text), "ranks stay where Slurm places them: %.440s", why->text);
-	j = json_pack("{s:b, s:b, s:s}", "placed", placed, "settled", l->matrix && learned_is_settled(l), "text", text);
+	j = json_pack("{s:b, s:b, s:s}", "placed", placed, "settled", l->matrix && !*l->resized &&
+		      learned_is_settled(l), "text", text);
 	learned_free(l);
 	return cmd_print_new(j, why);
 }

@@ -251,6 +251,17 @@ static const char *state_of(const struct learned *l)
 	return learned_is_stable(l) ? "used" : l->nruns < 2 ? "one run: needs another" : "unstable: not used";
 }
 
+/* "3-dimensional stencil 4x4x4", or "-". */
+static const char *pattern_of(const struct matrix *m, char text[static PATTERN_TEXT])
+{
+	struct pattern p;
+
+	if (pattern_recognise(m, &p, NULL))
+		return "-";
+	pattern_describe(&p, text);
+	return text;
+}
+
 /* As short as is still one matrix, by which the commands find it. */
 static int short_id(char *const *ids, size_t n, size_t i)
 {
@@ -264,9 +275,10 @@ static int short_id(char *const *ids, size_t n, size_t i)
 
 static int learned_print(const struct cmd *c, const struct args *a, struct err *e)
 {
-	struct table *t = table_new("ID|>RANKS|~PROGRAM|>RUNS|>LAST JOB|>DISTANCE|~STATE");
+	struct table *t = table_new("ID|>RANKS|~PROGRAM|>RUNS|>LAST JOB|>DISTANCE|PATTERN|~STATE");
 	json_t *all = json_array();
-	char **ids, when[32];
+	char **ids, when[32], text[PATTERN_TEXT];
+	const char *pattern;
 	size_t n;
 	int rc = learned_list(a->files.n > 1 ? a->files.list[1] : "", &ids, &n, e);
 
@@ -279,19 +291,21 @@ static int learned_print(const struct cmd *c, const struct args *a, struct err *
 		bool missing;
 
 		if (learned_read(ids[i], &l, &missing, &damaged)) {
-			table_cell(t, "%s|%u|%s|0|||not used: %s", ids[i], (unsigned) strtoul(ids[i], NULL, 10),
+			table_cell(t, "%s|%u|%s|0||||not used: %s", ids[i], (unsigned) strtoul(ids[i], NULL, 10),
 				   *l.program ? l.program : "-", damaged.text);
 			json_array_append_new(all, json_pack("{s:s, s:s}", "id", ids[i], "error", damaged.text));
 			continue;
 		}
 		last = &l.run[l.nruns - 1];
 		snprintf(when, sizeof(when), l.nruns > 1 ? "%.3f" : "", last->distance);
-		table_cell(t, "%.*s|%u|%s|%u|%u|%s|%s", short_id(ids, n, i), ids[i], l.matrix->ranks, l.program,
-			   l.nruns, last->job, when, state_of(&l));
-		json_array_append_new(all, json_pack("{s:s, s:i, s:s, s:i, s:I, s:I, s:f, s:b, s:b}", "id", ids[i],
+		pattern = pattern_of(l.matrix, text);
+		table_cell(t, "%.*s|%u|%s|%u|%u|%s|%s|%s", short_id(ids, n, i), ids[i], l.matrix->ranks, l.program,
+			   l.nruns, last->job, when, pattern, state_of(&l));
+		json_array_append_new(all, json_pack("{s:s, s:i, s:s, s:i, s:I, s:I, s:f, s:b, s:b, s:s}", "id", ids[i],
 			"ranks", (int) l.matrix->ranks, "program", l.program, "runs", (int) l.nruns, "last_job",
 			(json_int_t) last->job, "last_run", (json_int_t) last->at, "distance", last->distance, "used",
-			 learned_is_stable(&l), "recorded", !learned_is_settled(&l)));
+			 learned_is_stable(&l), "recorded", !learned_is_settled(&l),
+			 "pattern", pattern));
 		learned_free(&l);
 	}
 	for (size_t i = 0; i < n; i++)
@@ -353,6 +367,7 @@ static int learned_show(const struct cmd *c, const struct args *a, struct err *e
 	struct buf out = {0};
 	bool svg = !strcmp(a->format, "svg");
 	double most = 0, all = 0;
+	char text[PATTERN_TEXT];
 	unsigned bins;
 	int rc = 0;
 
@@ -395,8 +410,9 @@ static int learned_show(const struct cmd *c, const struct args *a, struct err *e
 	if (svg)
 		buf_puts(&out, "</svg>\n");
 	else
-		buf_printf(&out, "%u ranks, %u a cell; the darkest: %.3g %% of all bytes\n", l.matrix->ranks,
-			   (l.matrix->ranks + bins - 1) / bins, all > 0 ? 100 * most / all : 0);
+		buf_printf(&out, "%u ranks, %u a cell; the darkest: %.3g %% of all bytes; pattern: %s\n",
+			   l.matrix->ranks, (l.matrix->ranks + bins - 1) / bins, all > 0 ? 100 * most / all : 0,
+			   pattern_of(l.matrix, text));
 	rc = out.failed ? err_set(e, "out of memory") : cmd_write(a->output, &out, e);
 	buf_free(&out);
 	learned_free(&l);

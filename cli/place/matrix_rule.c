@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "map/matrix/draw.h"
-#include "map/matrix/matrix.h"
+#include "map/matrix/pattern.h"
 
 /* Blocks of 64 cells a side and 8 bytes a cell: what neighbours exchange each way across a face, an edge, a corner. */
 #define CELLS 64.0
@@ -15,14 +15,12 @@
 #define MEAN_NEIGHBOURS 8
 #define LINKS 4u
 
-enum { MAX_SIDES = 3 };
-
 struct rule {
-	unsigned side[MAX_SIDES], sides;	/* in the order of the text: x first */
-	unsigned points;			/* of a stencil */
+	struct pattern pattern;
+	unsigned points;		/* of a stencil */
 	unsigned ranks;
 	uint64_t seed;
-	struct matrix_entries found;
+	struct matrix_entries found;	/* of what is drawn */
 };
 
 static double draw_bytes(uint64_t *seed)
@@ -30,73 +28,42 @@ static double draw_bytes(uint64_t *seed)
 	return 1 + draw_bits(seed) % 1024;
 }
 
-/*
- * The neighbour of a rank by so many steps (-1, 0, 1) along each side. False outside the grid, which is not periodic.
- */
-static bool grid_step(const struct rule *g, unsigned rank, const int *step, unsigned *to)
-{
-	unsigned stride = 1;
-
-	*to = rank;
-	for (unsigned d = 0; d < g->sides; d++) {
-		unsigned at = rank / stride % g->side[d];
-
-		if (step[d] < 0 ? at == 0 : step[d] > 0 && at == g->side[d] - 1)
-			return false;
-		*to += (unsigned) step[d] * stride;
-		stride *= g->side[d];
-	}
-	return true;
-}
-
-static int stencil_neighbour(struct rule *g, unsigned rank, unsigned which)
-{
-	int step[MAX_SIDES] = {0};
-	unsigned away = 0, to;
-	double each_way = CELL_BYTES;
-
-	for (unsigned d = 0; d < g->sides; d++, which /= 3) {
-		step[d] = (int) (which % 3) - 1;
-		away += step[d] != 0;
-		each_way *= step[d] ? 1 : CELLS;
-	}
-	if ((away > 1 && g->points <= 2 * g->sides + 1) || !grid_step(g, rank, step, &to) || to <= rank)
-		return 0;
-	return matrix_entries_add(&g->found, rank, to, 2 * each_way);
-}
-
+/* Neighbours by faces, or in all directions. */
 static int stencil_make(struct rule *g)
 {
-	unsigned around = g->sides == 2 ? 9 : 27;
+	struct pattern *p = &g->pattern;
+	unsigned centre = 0;
 
-	for (unsigned r = 0; r < g->ranks; r++)
-		for (unsigned which = 0; which < around; which++)
-			if (stencil_neighbour(g, r, which))
-				return -1;
+	for (unsigned d = 0; d < p->sides; d++)
+		centre = 3 * centre + 1;
+	for (unsigned step = 0; step <= 2 * centre; step++) {
+		unsigned away = 0, digits = step;
+		double each_way = CELL_BYTES;
+
+		for (unsigned d = 0; d < p->sides; d++, digits /= 3) {
+			away += digits % 3 != 1;
+			each_way *= digits % 3 == 1 ? CELLS : 1;
+		}
+		p->weight[step] = away > 1 && g->points <= 2 * p->sides + 1 ? 0 : 2 * each_way;
+	}
 	return 0;
 }
 
 /* All-to-all within a row, then within a column. */
 static int pencils_make(struct rule *g)
 {
-	unsigned cols = g->side[0], rows = g->side[1];
+	struct pattern *p = &g->pattern;
 
-	for (unsigned r = 0; r < g->ranks; r++) {
-		for (unsigned to = r + 1; to % cols; to++)
-			if (matrix_entries_add(&g->found, r, to, 2 * TRANSPOSE_BYTES / cols))
-				return -1;
-		for (unsigned to = r + cols; to < g->ranks; to += cols)
-			if (matrix_entries_add(&g->found, r, to, 2 * TRANSPOSE_BYTES / rows))
-				return -1;
-	}
+	p->kind = PATTERN_LINES;
+	for (unsigned d = 0; d < p->sides; d++)
+		p->weight[d] = 2 * TRANSPOSE_BYTES / p->side[d];
 	return 0;
 }
 
 static int ring_make(struct rule *g)
 {
-	for (unsigned r = 0; r < g->ranks; r++)
-		if (matrix_entries_add(&g->found, r, (r + 1) % g->ranks, 2 * RING_BYTES))
-			return -1;
+	g->pattern.periodic[0] = true;
+	g->pattern.weight[0] = g->pattern.weight[2] = 2 * RING_BYTES;
 	return 0;
 }
 
@@ -212,12 +179,14 @@ static const struct kind *kind_named(const char *rule)
 /* Parses "8x8" and the like; returns what follows, or NULL. */
 static const char *sides_read(const char *at, const struct kind *k, struct rule *g)
 {
+	struct pattern *p = &g->pattern;
+
 	g->ranks = 1;
-	for (g->sides = 0; g->sides < k->sides; g->sides++) {
-		unsigned *side = &g->side[g->sides];
+	for (p->sides = 0; p->sides < k->sides; p->sides++) {
+		unsigned *side = &p->side[p->sides];
 		int used = 0;
 
-		if (g->sides && *at++ != 'x')
+		if (p->sides && *at++ != 'x')
 			return NULL;
 		if (*at < '0' || *at > '9' || sscanf(at, "%9u%n", side, &used) != 1)
 			return NULL;
@@ -226,6 +195,7 @@ static const char *sides_read(const char *at, const struct kind *k, struct rule 
 		g->ranks *= *side;
 		at += used;
 	}
+	p->ranks = g->ranks;
 	return at;
 }
 
@@ -253,7 +223,7 @@ struct matrix *matrix_rule_make(const char *rule, uint64_t seed, struct err *e)
 	if (!k || rule_read(rule, k, &g))
 		err_set(e, "%.200s: unknown rule; expected stencil2d:XxY[:5|9], stencil3d:XxYxZ[:7|27], pencils:XxY,"
 			" ring:N, random:N or powerlaw:N, of at most %u ranks", rule, MATRIX_MAX_RANKS);
-	else if (k->make(&g) || !(m = matrix_build(g.ranks, &g.found)))
+	else if (k->make(&g) || !(m = g.found.n ? matrix_build(g.ranks, &g.found) : pattern_matrix(&g.pattern)))
 		err_set(e, "%s: out of memory", rule);
 	free(g.found.entry);
 	return m;

@@ -222,6 +222,23 @@ static void send_far(void)
 	MPI_Sendrecv(out, 4000, MPI_CHAR, other, 0, in, 4000, MPI_CHAR, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+/* A plane of ranks: much along its first side, little along its second. */
+static void send_in_plane(void)
+{
+	int dims[2] = {0}, periods[2] = {0}, from, to;
+	MPI_Comm plane;
+
+	MPI_Dims_create(ranks, 2, dims);
+	MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &plane);
+	for (int d = 0; d < 2; d++)
+		for (int step = -1; step < 2; step += 2) {
+			MPI_Cart_shift(plane, d, step, &from, &to);
+			MPI_Sendrecv(out, d ? 400 : 4000, MPI_CHAR, to, 0, in, d ? 400 : 4000, MPI_CHAR, from, 0,
+				     plane, MPI_STATUS_IGNORE);
+		}
+	MPI_Comm_free(&plane);
+}
+
 static void say_where(void)
 {
 	printf("rank %d of %d on %s%s\n", rank, ranks, getenv("SLURMD_NODENAME"),
@@ -353,7 +370,7 @@ static const struct {
 	const char *name;
 	void (*send)(void);
 } ways[] = {
-	{ "far", send_far }, { "where", say_where },
+	{ "far", send_far }, { "plane", send_in_plane }, { "where", say_where },
 	{ "ways", send_in_world_and_halves }, { "often", send_often }, { "groups", send_between_groups },
 	{ "great", send_great }, { "window", send_to_window }, { "window-back", send_to_window_and_back },
 	{ "together", send_together }, { "together-later", send_together_later },

@@ -115,6 +115,47 @@ def test_third_run_is_mapped_by_the_first_two(cluster, run, build, home, name, h
     assert not list((home / ".local/share/topiary/matrices").glob("recording.*"))
 
 
+@pytest.fixture
+def run_mpich(run, build):
+    """As `run`, on one node for 8 ranks, on two for 16; and the program."""
+    program = build("mpich")
+
+    def job(way, ranks):
+        nodes = ("-w", "cn1,cn2", "-N2", "-n16") if ranks == 16 else EIGHT
+        return run(program, way, "where", how="srun --mpi=pmi2 -v", options=(*nodes, AUTO),
+                   LD_LIBRARY_PATH=mpi.mpich().env["LD_LIBRARY_PATH"])
+    return job
+
+
+def test_another_number_of_ranks_is_mapped_by_the_pattern(cluster, run_mpich, home):
+    for _ in range(2):
+        assert run_mpich("plane", 8)[0] == "COMPLETED"
+    (one,) = kept(cluster, home)
+    assert one["pattern"] == "2-dimensional stencil 2x4"
+    for own in ("(8 ranks, 2-dimensional stencil 2x4, here 4x4)",) * 2 + ("(16 ranks)",):
+        state, output = run_mpich("plane", 16)
+        node = dict(re.findall(r"rank (\d+) of 16 on (cn\d)", output))
+        assert state == "COMPLETED" and len(node) == 16, output
+        # It is recorded all the same until its own runs are known.
+        assert output.count(" recorded") == (16 if own.startswith("(8") else 0), output
+        (line,) = said(output)
+        last = kept(cluster, home)[own.startswith("(16")]["last_job"]
+        assert re.fullmatch(re.escape(f"ranks placed by run {last} of this program {own}: ") +
+                            r"[1-9]\d % less communication \(bytes x distance\) than block", line), output
+        # Those that exchange much, which in Slurm's order are on both nodes.
+        assert all(node[str(r)] == node[str(r + 4)] for r in range(12)), output
+
+
+def test_pattern_that_a_run_contradicts_is_not_used(run_mpich):
+    for _ in range(2):
+        run_mpich("plane", 8)
+    assert "stencil" in run_mpich("far", 16)[1]
+    state, output = run_mpich("plane", 16)
+    assert state == "COMPLETED" and said(output) == [
+        STAY + "one run of this program is recorded, and two must agree; 8 ranks: their pattern is not that of the "
+        "run that is recorded"]
+
+
 @pytest.mark.parametrize("how, ranks", [("srun --mpi=pmix", 2), ("mpirun", 2)])
 def test_preloaded_recorder_learns(cluster, run, build, home, how, ranks):
     """On a node as it is on a real machine."""
@@ -161,7 +202,8 @@ def test_program_that_is_rebuilt_is_another_one(cluster, run, build, home):
     build("openmpi", program)
     state, output = run(program, "far")
     assert state == "COMPLETED"
-    assert said(output) == [STAY + "no run of this program with 8 ranks is recorded yet"]
+    assert said(output) == [STAY + "no run of this program with 8 ranks is recorded yet; "
+                            "no other number of ranks is recorded"]
     assert [one["runs"] for one in kept(cluster, home)] in ([1, 2], [2, 1])
 
 

@@ -169,6 +169,28 @@ struct matrix *matrix_contract(const struct matrix *m, const unsigned *group, un
 	return contracted;
 }
 
+double matrix_distance(const struct matrix *a, const struct matrix *b)
+{
+	double sum_a = 0, sum_b = 0, d = 0;
+
+	for (size_t i = 0; i < a->row[a->ranks]; i++)
+		sum_a += a->weight[i];
+	for (size_t i = 0; i < b->row[b->ranks]; i++)
+		sum_b += b->weight[i];
+	for (unsigned r = 0; r < a->ranks; r++) {
+		size_t i = a->row[r], j = b->row[r];
+
+		while (i < a->row[r + 1] || j < b->row[r + 1]) {
+			unsigned to_a = i < a->row[r + 1] ? a->adj[i] : UINT_MAX;
+			unsigned to_b = j < b->row[r + 1] ? b->adj[j] : UINT_MAX;
+
+			d += fabs((to_a <= to_b ? a->weight[i++] / sum_a : 0) -
+				  (to_b <= to_a ? b->weight[j++] / sum_b : 0));
+		}
+	}
+	return d / 2;
+}
+
 /* --- written --- */
 
 /* The largest signed 32-bit integer, the default type of Scotch's numbers. */

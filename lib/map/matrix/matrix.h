@@ -74,6 +74,12 @@ struct matrix *matrix_some(const struct matrix *m, const struct matrix_ranks *so
 struct matrix *matrix_range(const struct matrix *m, unsigned first, unsigned n);
 struct matrix *matrix_contract(const struct matrix *m, const unsigned *group, unsigned groups);
 
+/*
+ * How much two matrices of the same number of ranks differ: half the sum over pairs of the absolute difference of their
+ * shares of all bytes; 0: the same pattern, 1: no common pair.
+ */
+double matrix_distance(const struct matrix *a, const struct matrix *b);
+
 /* What matrix.c makes matrices of, for those that read or generate them. */
 
 /* The weight of one pair, a < b; a pair may occur several times. */
