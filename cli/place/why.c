@@ -122,7 +122,8 @@ static void record_read(struct record *t, const char *comments, bool started)
 		return;
 	err_set(&t->why, "no verdict: %s",
 		!strcmp(t->state, "ended") && !started ? "it ended before it started" :
-		"Slurm placed it when the site's TopoFit or TopoVerdicts was off, when slurmctld had not loaded"
+		"Slurm placed it when the site's TopoMode was observe or off, when TopoPartitions, TopoQos or"
+		" TopoAccounts did not have it, when TopoFit or TopoVerdicts was off, when slurmctld had not loaded"
 		" Topiary's select plugin, or when that had refused topiary.conf (`topiary doctor` on the controller"
 		" names the line); or somebody replaced its comment");
 }
@@ -215,6 +216,18 @@ static void cost_add(json_t *rows, time_t since, time_t start, time_t ran, bool 
 
 	row_add(rows, "cost", "waited %s, %s %u CPU%s for %s: %.2f CPU hours", duration(start - since, waited),
 		ended ? "had" : "has had", cpus, PLURAL(cpus), duration(ran, had), cpus * (double) ran / 3600);
+}
+
+/* Whether the job has, or had at its end, as many nodes as the verdict describes: scontrol update changes them. */
+static bool has_its_nodes(const struct record *t, const char *nodes)
+{
+	struct hostset *set = t->verdict.outcome == VERDICT_PLACED ? hostset_parse(nodes, NULL) : NULL;
+	bool has = !set || hostset_names(set) == t->verdict.nodes;
+
+	hostset_free(set);
+	if (!has)
+		row_add(t->more, "resized", "to %s: all else describes its start", nodes);
+	return has;
 }
 
 static void join_cost(json_t *rows, const job_info_t *j)
@@ -344,6 +357,9 @@ static const struct {
 	{ WAIT_PART_TIME_LIMIT, "it requests more time than its partition allows" },
 	{ WAIT_PART_DOWN, "its partition is down" },
 	{ WAIT_NODE_NOT_AVAIL, "nodes that it needs are not available" },
+	{ WAIT_PART_INACTIVE, "its partition is inactive" },
+	{ WAIT_DEP_INVALID, "a job that it depends on has ended otherwise than it must: this one never starts" },
+	{ FAIL_BAD_CONSTRAINTS, "Slurm cannot meet its request, and holds it: scontrol update and release it" },
 	{ WAIT_ARRAY_TASK_LIMIT, "its array has as many running tasks as it may" },
 };
 
@@ -561,7 +577,8 @@ static int record_of_job(const job_info_t *j, struct records *all, struct err *e
 	t->id = j->job_id;
 	now_job_name(j, t->name);
 	record_read(t, comments[verdict_find(comments[0], &start, &len)], j->nodes && *j->nodes);
-	if (t->rc == 0)
+	/* What it had before it was resized is not in its record. */
+	if (t->rc == 0 && has_its_nodes(t, j->nodes ? j->nodes : ""))
 		join_cost(t->more, j);
 	if (t->rc > 0 && !strcmp(t->state, "pending")) {
 		struct buf reason = {0};
@@ -641,7 +658,8 @@ static int record_of_line(char *line, struct records *all, struct err *e)
 	snprintf(t->name, sizeof(t->name), "%s", line);
 	t->state = "ended";
 	record_read(t, comments, strcmp(field[NODES], "None assigned"));
-	if (t->rc == 0 && strptime(field[ELIGIBLE], format, &eligible) && strptime(field[START], format, &start))
+	if (t->rc == 0 && has_its_nodes(t, field[NODES]) && strptime(field[ELIGIBLE], format, &eligible) &&
+	    strptime(field[START], format, &start))
 		cost_add(t->more, mktime(&eligible), mktime(&start), atol(field[RAN]), true, atol(field[CPUS]));
 	return 0;
 }
@@ -713,12 +731,13 @@ static int print_table(const struct records *all, struct err *e)
 
 	for (const struct record *r = all->list; r < all->list + all->n; r++) {
 		const struct verdict *v = &r->verdict;
+		const char *resized = json_string_value(json_object_get(r->more, "resized"));
 		struct buf asked = {0};
 
 		verdict_asked(v, &asked);
-		table_cell(t, "%s|%s|%s|%s|%s", r->name, r->state, r->rc ? "-" : outcome_name(v->outcome),
-			   r->rc ? "-" : asked.failed ? "?" : asked.data,
-			   r->rc ? r->why.text : *v->cores ? v->cores : v->reason);
+		table_cell(t, "%s|%s|%s|%s|%s%s", r->name, r->state, r->rc ? "-" : outcome_name(v->outcome),
+			   r->rc ? "-" : asked.failed ? "?" : asked.data, resized ? "resized " : "",
+			   r->rc ? r->why.text : resized ? resized : *v->cores ? v->cores : v->reason);
 		buf_free(&asked);
 	}
 	return table_finish(t, e);

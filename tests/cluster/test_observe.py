@@ -88,13 +88,16 @@ def test_observing_changes_nothing_and_reports(cluster):
                 if line.startswith(("TOPIARY_", "HWLOC_", "OMP_"))} <= {"TOPIARY_CONF", "HWLOC_THISSYSTEM"}
         assert "topiary: no effect: --topo-place: TopoMode in topiary.conf is not on" in done.stderr
         assert "topo-request and --topo-mem have no effect: TopoMode=observe" in done.stderr
+        number, _ = placed(cluster, "-n1")
+        assert "the site's TopoMode was observe" in cluster.topiary("why", number, check=False).stderr
+        cluster.command(["scancel", number])
         ours = {number: record for number, record in records(cluster).items() if number not in before}
         assert len(ours) >= 13 and not any("topiary:" in record for record in ours.values()), ours
 
         def report():
             return json.loads(cluster.topiary("observed", "--json", check=False).stdout or "{}")
 
-        assert wait_until(lambda: report().get("compared") == 13, 10), report()
+        assert wait_until(lambda: report().get("compared") == 14, 10), report()
     with restarted(cluster, "", "Topiary's select_cons_tres.so is not in use", stock=True):
         assert trace(cluster) == found
     found = report_of(cluster)

@@ -162,6 +162,17 @@ def test_why_a_job_does_not_begin(cluster, submit, options, admin, words):
         cluster, number, check=False).stderr
 
 
+def test_request_that_cannot_be_met_any_more(cluster, submit):
+    number = submit("--hold", "-w", "cn1", "-N1", "-n8", "--topo-fit=require", "--topo-level=l3")
+    cluster.command(["scontrol", "update", f"jobid={number}", "NumTasks=40", "NumCPUs=40"])
+    cluster.command(["scontrol", "release", number])
+    assert wait_until(lambda: cluster.job_record(number).get("Reason") == "BadConstraints", 30)
+    assert told(cluster, number)["queue"].startswith("Slurm cannot meet its request, and holds it: "), number
+    cluster.command(["scontrol", "update", f"jobid={number}", "NumTasks=8", "NumCPUs=8"])
+    cluster.command(["scontrol", "release", number])
+    wait_running(cluster, number)
+
+
 def test_job_with_fit_off(cluster, submit):
     rows = told(cluster, placed(cluster, submit, "-n8", "--topo-fit=off"))
     assert rows["job"].endswith(", running: left to Slurm") and rows["because"] == "topo-fit is off"
@@ -212,6 +223,20 @@ def test_what_a_job_cost(cluster, submit):
     assert int(ran) <= time.time() - seconds(record["StartTime"])
     assert abs(int(ran) * int(cpus) / 3600 - float(hours)) < .006
     assert len(why(cluster, number).stdout.split("\n")) <= 11, "ten lines"
+
+
+def test_job_that_was_resized(cluster, submit):
+    """The verdict is of its start; of nodes that it gave up, or got, nothing is said as if it had them so."""
+    number = submit("-w", "cn[1-2]", "-N2", "-n16")
+    wait_running(cluster, number)
+    assert "resized" not in told(cluster, number)
+    cluster.command(["scontrol", "update", f"jobid={number}", "NumNodes=1"])
+    kept, = cores_of(cluster, number)
+    rows = told(cluster, number)
+    assert rows["resized"] == f"to {kept}: all else describes its start" and "cost" not in rows, rows
+    cluster.command(["scancel", number])
+    assert wait_until(lambda: cluster.job_state(number) == "CANCELLED", 30)
+    assert told(cluster, number)["resized"] == rows["resized"]
 
 
 def first_l3(cluster, numbers, node="cn1", size=8):
