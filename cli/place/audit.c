@@ -565,7 +565,7 @@ static const struct total { const char *key, *text; } totals[] = {
 	{ "nodes_with_hidden_jobs", "nodes with more CPUs allocated than the jobs that were read have (PrivateData, or "
 	  "jobs that began or ended meanwhile)" },
 	{ "node_records_refused", "records of nodes without a valid name, or with that of another" },
-	{ "nodes_with_shared_cores", "nodes where several jobs have the same cores (OverSubscribe)" },
+	{ "nodes_with_shared_cores", "nodes where several jobs have the same cores (OverSubscribe, scontrol suspend)" },
 };
 #define TOTALS (sizeof(totals) / sizeof(totals[0]))
 

@@ -44,6 +44,9 @@ static int holder_add(void *adding, const char *host, const char *cores, unsigne
 	a->host++;
 	if (!node || !node->shape || !*cores)
 		return 0;
+	/* scontrol suspend, which sets the priority to 0, frees cores but not GPUs; gang scheduling frees neither. */
+	if ((a->job->job_state & JOB_STATE_BASE) == JOB_SUSPENDED && !a->job->priority)
+		cores = "";
 	words = core_set_words(node->shape->cores);
 	if (!(list = reallocarray(node->holders, node->nholders + 1, sizeof(*list))))
 		return err_set(e, "out of memory");

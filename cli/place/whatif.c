@@ -8,8 +8,8 @@
 
 /*
  * `topiary whatif sbatch ...`: when and where a job would start with each fit. `sbatch --test-only` asks slurmctld
- * (slurm_job_will_run): it plans the job as backfill does, through the job_submit and the select plugins, and submits
- * nothing.
+ * (slurm_job_will_run), through the job_submit and the select plugins, and submits nothing. Unlike backfill, it adds
+ * for each job that waits before it in the partition the time of whole nodes (_delayed_job_start_time).
  */
 #define SECONDS 60
 #define OUTPUT_MAX (1u << 20)
@@ -31,18 +31,22 @@ struct answer {
 	unsigned cpus;
 };
 
-/* "sbatch: Job 7 to start at 2026-11-28T03:34:17 using 8 processors on nodes cn1 in partition main" */
+/*
+ * "sbatch: Job 7 to start at 2026-11-28T03:34:17 using 8 processors on nodes cn1 in partition main"; of a heterogeneous
+ * job "on cn1", for all its components together.
+ */
 static bool answer_read(struct answer *a, char *output)
 {
 	for (char *rest = output, *line; (line = strsep(&rest, "\n"));) {
-		char *at = strstr(line, " to start at "), *nodes = at ? strstr(at, " on nodes ") : NULL;
-		char *error = strstr(line, "error: ");
+		char *at = strstr(line, " to start at "), *using = at ? strstr(at, " using ") : NULL;
+		char *nodes = using ? strstr(using, " on ") : NULL, *error = strstr(line, "error: ");
 
 		if (nodes && sscanf(at, " to start at %31s", a->start) == 1) {
-			char *partition = strstr(nodes, " in partition "), *using = strstr(at, " using ");
+			char *partition = strstr(nodes, " in partition ");
 
-			a->cpus = using ? strtoul(using + strlen(" using "), NULL, 10) : 0;
-			a->nodes = strndup(nodes + strlen(" on nodes "), strcspn(nodes + strlen(" on nodes "), " "));
+			a->cpus = strtoul(using + strlen(" using "), NULL, 10);
+			nodes += strlen(strncmp(nodes, " on nodes ", strlen(" on nodes ")) ? " on " : " on nodes ");
+			a->nodes = strndup(nodes, strcspn(nodes, " "));
 			a->partition = strdup(partition ? partition + strlen(" in partition ") : "");
 			return a->nodes;
 		}
@@ -59,10 +63,10 @@ static bool answer_read(struct answer *a, char *output)
 	return false;
 }
 
-/* The line without its own --topo-fit, with this one; --wrap where nothing else is a script. */
+/* The line without its own --topo-fit, this one for each component; --wrap where nothing else is a script. */
 static const char **line_make(const struct cmd_words *line, const char *fit, bool wrap)
 {
-	const char **argv = calloc(line->n + 6, sizeof(*argv));
+	const char **argv = calloc(2 * line->n + 6, sizeof(*argv));
 	bool skip = false;
 	int n = 0;
 
@@ -78,6 +82,8 @@ static const char **line_make(const struct cmd_words *line, const char *fit, boo
 
 		if (!own && !skip)
 			argv[n++] = line->list[i];
+		if (!strcmp(line->list[i], ":"))
+			argv[n++] = fit;
 		skip = own && !line->list[i][len];
 	}
 	if (wrap)
@@ -143,6 +149,9 @@ int cmd_whatif(struct cmd *c, int argc, char **argv, struct err *e)
 	}
 	if (rc == 0)
 		rc = c->json ? cmd_print_new(json_pack("{s:O}", "whatif", list), e) : table_finish(t, e);
+	if (rc == 0 && !c->json)
+		puts("START is that of sbatch --test-only: later by an estimate for the jobs that wait in the "
+		     "partition, so that backfill may start it earlier");
 	for (size_t i = 0; i < n; i++) {
 		free(answers[i].nodes);
 		free(answers[i].partition);

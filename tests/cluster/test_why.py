@@ -306,6 +306,22 @@ def test_waiting_for_tasks_that_are_not_divided_evenly(cluster, submit):
     assert sorted(map(len, cores_of(cluster, number).values())) == [7, 8]
 
 
+def test_cores_of_a_suspended_job_are_free(cluster, submit):
+    """Slurm gives them to others."""
+    number = placed(cluster, submit, "-n12")
+    free = json.loads(cluster.topiary("fragmentation", "--nodes=cn2", "--json").stdout)["levels"]
+
+    def levels():
+        return json.loads(cluster.topiary("fragmentation", "--nodes=cn1", "--json").stdout)["levels"]
+
+    assert levels()["l3"]["free"] == 6
+    cluster.command(["scontrol", "suspend", number])
+    assert levels() == free
+    whole = placed(cluster, submit, "-n64")
+    assert levels()["l3"] == {"all": 8, "free": 0, "partly": 0}
+    cluster.command(["scancel", whole, number])
+
+
 def test_what_is_whole(cluster, submit):
     numbers = [placed(cluster, submit, "-n5"), placed(cluster, submit, "-n16", "--topo-level=package")]
     taken = {core for number in numbers for core in cores_of(cluster, number)["cn1"]}
@@ -337,7 +353,16 @@ def test_what_if(cluster, submit):
     assert max(map(int, (job["JobId"] for job in map(fields, jobs(cluster))))) <= last + 3
     assert not cluster.command(["squeue", "-h", "-t", "PD"]).stdout
     never = cluster.topiary("whatif", "sbatch", "-w", "cn1", "-N1", "-n99", user=JOB_USER).stdout
-    assert never.count("not at all:") == 3 and "sbatch" not in never, never
+    assert never.count("not at all:") == 3 and never.count("sbatch") == 1, never
+
+
+def test_what_if_of_a_heterogeneous_job(cluster, submit):
+    """One line for both components, each with the fit of the row: the second would cross L3 caches."""
+    line = ["sbatch", "-w", "cn1", "-n4", "--time=5", ":", "-w", "cn2", "-n9", "--topo-level=l3", "--wrap=true"]
+    answers = {answer["fit"]: answer for answer in
+               json.loads(cluster.topiary("whatif", "--json", *line, user=JOB_USER).stdout)["whatif"]}
+    assert (answers["prefer"]["nodes"], answers["prefer"]["cpus"]) == ("cn[1-2]", 13), answers
+    assert answers["off"]["nodes"] == "cn[1-2]" and not answers["require"]["start"], answers
 
 
 def test_jobs_that_the_user_may_not_see(cluster, submit):
