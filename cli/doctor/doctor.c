@@ -44,7 +44,7 @@ static const struct check {
 	{ "slurm", "mpi", doctor_mpi, WITH_SLURM },
 	{ "slurm", "submit", doctor_submit, WITH_SLURM },
 	{ "slurm", "plugstack", doctor_plugstack, WITH_SLURM },
-	{ "slurm", "recorders", doctor_recorders, WITH_SLURM },
+	{ "slurm", "preloaded libraries", doctor_preloaded, WITH_SLURM },
 	{ "topiary.conf", "commands", check_values, ANYWHERE },
 	{ "munge", "munge", doctor_munge, ANYWHERE },
 	{ "registry", "registry", doctor_registry, ANYWHERE },

@@ -57,7 +57,7 @@ void doctor_compare_clock(struct doctor *d, const char *whose, time_t theirs);
 /* The checks of doctor.c's table; each adds its lines. */
 typedef void doctor_check(struct doctor *d);
 doctor_check doctor_slurm_conf, doctor_controller, doctor_plugindir, doctor_plugins, doctor_select, doctor_task,
-	doctor_mpi, doctor_submit, doctor_plugstack, doctor_recorders, doctor_loaded, doctor_hwloc;
+	doctor_mpi, doctor_submit, doctor_plugstack, doctor_preloaded, doctor_loaded, doctor_hwloc;
 doctor_check doctor_munge, doctor_registry, doctor_names, doctor_exports, doctor_snapshot, doctor_readable,
 	doctor_name, doctor_topology, doctor_run_dir, doctor_monitor;
 

@@ -431,23 +431,30 @@ void doctor_plugstack(struct doctor *d)
 }
 
 /* Where the SPANK plugin looks for them (spank_plugin/step/capture.c). */
-void doctor_recorders(struct doctor *d)
+void doctor_preloaded(struct doctor *d)
 {
-	char pattern[PATH_MAX + 32];
-	glob_t files = {0};
+	static const struct { const char *file, *option, *without; } libraries[] = {
+		{ "libtopiary-capture*.so", "--topo-capture and --topo-matrix=auto",
+		  "reinstall topiary-slurm: without it only programs of Open MPI 4 with monitoring are recorded" },
+		{ "libtopiary-reorder*.so", "--topo-reorder",
+		  "reinstall topiary-slurm: without it the option does nothing, and MPI programs of jobs that have "
+		  "other nodes, too, can hang" },
+	};
 
-	if (!*d->spank)
-		return;
-	snprintf(pattern, sizeof(pattern), "%s", d->spank);
-	for (int i = 0; i < 2; i++)
-		*(strrchr(pattern, '/') ?: pattern) = '\0';
-	strcat(pattern, "/libtopiary-capture*.so");
-	if (glob(pattern, 0, NULL, &files))
-		doctor_note(d, "reinstall topiary-slurm; only programs of Open MPI 4 with monitoring can be recorded "
-			    "without them", "no recorder: %s", pattern);
-	else
-		doctor_ok(d, "%zu of --topo-capture: %s", files.gl_pathc, pattern);
-	globfree(&files);
+	for (size_t i = 0; *d->spank && i < sizeof(libraries) / sizeof(*libraries); i++) {
+		char pattern[PATH_MAX + 32];
+		glob_t files = {0};
+
+		snprintf(pattern, sizeof(pattern), "%s", d->spank);
+		for (int up = 0; up < 2; up++)
+			*(strrchr(pattern, '/') ?: pattern) = '\0';
+		snprintf(pattern + strlen(pattern), sizeof("/") + strlen(libraries[i].file), "/%s", libraries[i].file);
+		if (glob(pattern, 0, NULL, &files))
+			doctor_warn(d, libraries[i].without, "%s has no library: %s", libraries[i].option, pattern);
+		else
+			doctor_ok(d, "%zu of %s: %s", files.gl_pathc, libraries[i].option, pattern);
+		globfree(&files);
+	}
 }
 
 /* --- daemons --- */

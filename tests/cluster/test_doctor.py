@@ -20,8 +20,8 @@ from rig.processes import wait_until
 def site(folders):
     conf = "TaskPlugin=task/affinity\n"
     with Cluster(folders(), {"cn1": "amd-4x16", "cn2": "intel-2x8"}, conf=conf) as cluster:
-        for recorder in cluster.build.glob("libtopiary-capture*.so"):
-            shutil.copy(recorder, cluster.folder)
+        for library in cluster.build.glob("libtopiary-*.so"):
+            shutil.copy(library, cluster.folder)
         yield cluster
 
 
@@ -116,6 +116,22 @@ def test_a_slurm_with_another_hwloc_is_found(site):
         found = doctor(site, site.env(), "cn1", "hwloc")
     assert len(found) == 1 and "libhwloc.so.99 loaded" in found[0]["finding"], found
     assert "built with" in found[0]["remedy"] and doctor(site, site.env(), "cn1", "hwloc") == []
+
+
+@pytest.mark.parametrize("name, option", [("capture", "--topo-capture"), ("reorder", "--topo-reorder")])
+def test_libraries_that_are_missing_are_found(site, name, option):
+    away = site.folder / "away"
+    away.mkdir()
+    files = [*site.folder.glob(f"libtopiary-{name}*.so")]
+    for file in files:
+        file.rename(away / file.name)
+    found = doctor(site, site.env(), "cn1")
+    for file in files:
+        (away / file.name).rename(file)
+    away.rmdir()
+    assert files and len(found) == 1 and found[0]["finding"].startswith(option), found
+    assert f"/libtopiary-{name}*.so" in found[0]["finding"] and "reinstall topiary-slurm" in found[0]["remedy"]
+    assert doctor(site, site.env(), "cn1") == []
 
 
 def test_munged_that_hangs_ends_the_probes(site):

@@ -164,8 +164,8 @@ def fixture_site(registry):
 
 @pytest.mark.parametrize("node", [False, True], ids=["controller", "node"])
 def test_healthy_host_has_no_finding(site, node):
-    """But munged, which does not run here, and recorders, which are beside the plugins of an installation."""
-    assert {f["check"] for f in site.doctor(node)} <= {"munge", "recorders"}
+    """But munged, which does not run here, and preloaded libraries, which are beside the plugins of an installation."""
+    assert {f["check"] for f in site.doctor(node)} <= {"munge", "preloaded libraries"}
 
 
 def test_host_without_slurm(site):
