@@ -45,7 +45,8 @@ static actions on_post_opt = {
 static actions on_local_user = { [S_CTX_LOCAL] = { srun_report_learned, srun_warn_launcher, step_end_note } };
 static actions on_task_privileged = { [S_CTX_REMOTE] = { step_mount_user_dir } };
 static actions on_task = {
-	[S_CTX_REMOTE] = { rank_file_make, step_reorder, capture_begin, launchers_prepare, task_prepare },
+	[S_CTX_REMOTE] = { rank_file_make, launchers_prefix_ranks, step_reorder, capture_begin, launchers_prepare,
+		task_prepare },
 };
 static actions on_task_exit = { [S_CTX_REMOTE] = { capture_end, step_warn_unused_options, monitor_task_exit } };
 static actions on_step_exit = {

@@ -150,6 +150,11 @@ void options_list_per_task(struct buf *out)
 	}
 }
 
+bool options_place_ranks(void)
+{
+	return options.bind.place && (options_set_by_user("topo-place") || options_set_by_user("topo-tasks"));
+}
+
 /* Slurm passes an option without a value from sbatch to the srun in its script as "(null)". */
 static const char *value_of(const char *value)
 {

@@ -39,6 +39,9 @@ const struct option *options_names(void);
 /* Append the options of the user's that have an effect on the nodes: "--topo-omp, --topo-matrix". */
 void options_list_given(struct buf *out);
 
+/* Did the user ask for places of tasks, by --topo-place or --topo-tasks? After options_resolve. */
+bool options_place_ranks(void);
+
 /* Append the options of the user's that apply to single tasks: "--topo-omp, --topo-nic". */
 void options_list_per_task(struct buf *out);
 

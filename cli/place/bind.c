@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include <hwloc.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -31,7 +32,7 @@ struct args {
 	struct bind_request request;
 	struct cmd_words command;
 	unsigned cpus;
-	bool report;
+	bool report, job;
 };
 
 /* --- which rank this is --- */
@@ -43,14 +44,17 @@ struct args {
 static const struct launcher {
 	const char *local, *count;
 	bool binds;
+	bool unbound_in_job;			/* but not with --job (spank_plugin/launch/launchers.c) */
+	const char *const *user;		/* variables by which the user binds, or NULL */
 } launchers[] = {
-	{ "LOCAL_RANK", "LOCAL_WORLD_SIZE", false },	/* torchrun, accelerate */
-	{ "LOCAL_RANK", "LOCAL_SIZE", false },		/* DeepSpeed */
-	{ "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", true },
-	{ "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE", true },
-	{ "MPI_LOCALRANKID", "MPI_LOCALNRANKS", true },	/* Hydra: MPICH, Intel MPI */
-	{ "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE", true },
-	{ "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE", true },
+	{ "LOCAL_RANK", "LOCAL_WORLD_SIZE", .binds = false },	/* torchrun, accelerate */
+	{ "LOCAL_RANK", "LOCAL_SIZE", .binds = false },		/* DeepSpeed */
+	{ "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", .binds = true, .unbound_in_job = true },
+	{ "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE", .binds = true },
+	/* Hydra: MPICH, Intel MPI */
+	{ "MPI_LOCALRANKID", "MPI_LOCALNRANKS", .binds = true, .user = vars_intel_pin },
+	{ "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE", .binds = true },
+	{ "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE", .binds = true },
 };
 
 struct rank {
@@ -136,7 +140,7 @@ static int discover(hwloc_topology_t *out, struct err *e)
  */
 static int topologies_find(struct binding *b, struct err *e)
 {
-	const char *step = getenv("TOPIARY_STEP_DIR");
+	const char *daemon = getenv(BIND_DAEMON_DIR), *step = daemon ? daemon : getenv("TOPIARY_STEP_DIR");
 	char node[PATH_MAX], own[PATH_MAX];
 	struct buf xml = {0};
 	struct err unused;
@@ -157,6 +161,21 @@ static int topologies_find(struct binding *b, struct err *e)
 }
 
 /*
+ * In a job that says where ranks run, what the user's own command says of these comes first. Intel MPI sets the
+ * variables for domains of SLURM_CPUS_PER_TASK itself.
+ */
+static bool launcher_follows_user(const struct binding *b)
+{
+	const char *const *name = b->rank.launcher->user, *domain = getenv("I_MPI_PIN_DOMAIN");
+	const char *cpus = getenv("SLURM_CPUS_PER_TASK");
+
+	while (name && *name && !getenv(*name))
+		name++;
+	return b->args->job && (b->rank.launcher->unbound_in_job ||
+				(name && *name && !(domain && cpus && !strcmp(domain, cpus))));
+}
+
+/*
  * The CPUs that the ranks share. A launcher that does not bind leaves them its own; one process alone that differs from
  * its parent there has been bound by somebody for a reason, and stays: 1.
  */
@@ -165,7 +184,7 @@ static int cpus_find(struct binding *b, struct err *e)
 	hwloc_bitmap_t parent = hwloc_bitmap_alloc();
 	int rc = 0;
 
-	if (b->rank.launcher && b->rank.launcher->binds)
+	if (b->rank.launcher && b->rank.launcher->binds && !launcher_follows_user(b))
 		hwloc_bitmap_copy(b->pus, hwloc_topology_get_topology_cpuset(b->own));
 	else if (!parent || machine_bound(0, b->pus, e))
 		rc = parent ? -1 : err_set(e, "out of memory");
@@ -198,6 +217,9 @@ static int gpus_find(struct binding *b, struct err *e)
 	char all[GPU_LIST_SIZE], seen[GPU_LIST_SIZE];
 
 	step = step ? step : getenv("SLURM_JOB_GPUS");
+	/* As for tasks of srun. */
+	if (!step && b->args->job)
+		visible = step = "";
 	if (step)
 		snprintf(all, sizeof(all), "%s", step);
 	else if (gpu_all(b->node, all, sizeof(all)))
@@ -266,7 +288,12 @@ static int places_near_gpus(struct binding *b, struct err *e)
 static int place_find(struct binding *b, struct err *e)
 {
 	struct bind_request r = b->args->request;
+	const char *cpus = getenv("SLURM_CPUS_ON_NODE");
+	bool whole;
 
+	/* As spank_plugin/task/task.c: where slurm.conf gives a core one CPU, that is all of its PUs. */
+	whole = b->args->job && cpus &&
+		atoi(cpus) == hwloc_get_nbobjs_by_type(b->own, machine_core_type(b->own));
 	if (!(b->places = calloc(b->nplaces, sizeof(*b->places))))
 		return err_set(e, "out of memory");
 	for (unsigned i = 0; i < b->nplaces; i++)
@@ -275,7 +302,7 @@ static int place_find(struct binding *b, struct err *e)
 	if (r.place == PLACE_GPU && !b->ngpus)
 		r.place = PLACE_MEM;
 	if (r.place == PLACE_GPU ? places_near_gpus(b, e) :
-				   place_tasks(b->own, &r, b->nplaces, b->args->cpus, false, b->places, e))
+				   place_tasks(b->own, &r, b->nplaces, b->args->cpus, whole, b->places, e))
 		return -1;
 	hwloc_bitmap_zero(b->pus);
 	for (unsigned i = 0; i < b->nplaces; i++)
@@ -454,6 +481,7 @@ static const struct cmd_option options[] = {
 	{ "topo-nic", 0, "RAILS", CMD_SET(set_nic), "Network devices (default: auto)" },
 	{ "topo-hugepages", 0, "KIND", CMD_SET(set_hugepages), "Huge pages for malloc(3) (default: off)" },
 	{ "topo-report", 0, NULL, CMD_FLAG(report), "Print what the process got" },
+	{ "job", 0, NULL, CMD_FLAG(job), "Options and GPUs of the Slurm job; ranks that its user bound stay" },
 	{ "cpus-per-task", 'c', "N", CMD_NUMBER(cpus, 1, 65536), "CPUs of each rank (default: a share of the cores)" },
 	{0},
 };
@@ -465,6 +493,31 @@ static const struct cmd_syntax syntax = {
 	CMD_COMMAND(command), "a PROGRAM", NULL,
 };
 
+/*
+ * What the SPANK plugin has left for the ranks of a job, if these are not to be placed by the user's own topiary bind.
+ * The end of a batch job on one node says what was not applied, unless there is this mark.
+ */
+static bool job_asks(struct args *a)
+{
+	const char *words = getenv(BIND_JOB_OPTIONS);
+	const char *program = strrchr(*a->command.list, '/'), *step = getenv("TOPIARY_STEP_DIR");
+	const char *job = getenv("SLURM_JOB_ID");
+	char mark[PATH_MAX];
+	struct err e;
+
+	program = program ? program + 1 : *a->command.list;
+	if (!words || (!strcmp(program, "topiary") && a->command.list[1] && !strcmp(a->command.list[1], "bind")))
+		return false;
+	if (bind_request_read(&a->request, words, &e)) {
+		log_warning(BIND_JOB_OPTIONS ": %s", e.text);
+		return false;
+	}
+	a->report = a->request.report;
+	if (step && job && snprintf(mark, sizeof(mark), "%s/../%s.batch/" BIND_MARK, step, job) < (int) sizeof(mark))
+		chmod(mark, 0);
+	return true;
+}
+
 int cmd_bind(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = {0};
@@ -473,7 +526,7 @@ int cmd_bind(struct cmd *c, int argc, char **argv, struct err *e)
 	bind_request_auto(&a.request, NULL);
 	/* Without topiary.conf: what is wrong there must not keep the program from running. */
 	cmd_line_parse(&syntax, &a, NULL, NULL, argc, argv);
-	if (rank_bind(&b, e))
+	if ((!a.job || job_asks(&a)) && rank_bind(&b, e) && (!a.job || !b.rank.local))
 		log_warning("rank %u: %s runs where it would without topiary bind: %s", b.rank.local, *a.command.list,
 			    e->text);
 	execvp(*a.command.list, a.command.list);

@@ -163,6 +163,38 @@ int bind_request_set(struct bind_request *r, const char *name, const char *value
 	return err_set(e, "--%.60s: unknown Topiary option", name);
 }
 
+void bind_request_print(const struct bind_request *r, struct buf *out)
+{
+	for (const struct bind_option *o = options; o < options + COUNT; o++) {
+		const struct keyword *w = o->keywords;
+		int value;
+
+		memcpy(&value, (const char *) r + o->field, sizeof(value));
+		while (!*w->word || w->value != value)
+			w++;
+		buf_printf(out, "%s%s=%s", out->len ? " " : "", o->name, w->word);
+		if (w->suffix == SUFFIX_LEVEL && *r->level)
+			buf_printf(out, ":%s", r->level);
+		if ((w->suffix == SUFFIX_SCOPE || w->suffix == SUFFIX_TIER) && r->scope == SCOPE_JOB)
+			buf_puts(out, ":job");
+		if ((w->suffix == SUFFIX_TIER && r->memory_strict) || (w->suffix == SUFFIX_STRICT && r->strict))
+			buf_puts(out, ",strict");
+	}
+}
+
+int bind_request_read(struct bind_request *r, const char *words, struct err *e)
+{
+	char *copy = strdup(words), *rest = copy, *name, *value;
+	int rc = copy ? 0 : err_set(e, "out of memory");
+
+	while (!rc && (name = value = strsep(&rest, " "))) {
+		strsep(&value, "=");
+		rc = bind_request_set(r, name, value, e);
+	}
+	free(copy);
+	return rc;
+}
+
 void bind_request_auto(struct bind_request *r, bool (*is_set)(const char *name))
 {
 	static const struct { const char *name, *value; } values[] = {

@@ -3,6 +3,7 @@
 #ifndef TOPIARY_BIND_REQUEST_H
 #define TOPIARY_BIND_REQUEST_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/std.h"
 
@@ -54,5 +55,21 @@ int bind_request_set(struct bind_request *r, const char *name, const char *value
  * NULL: none is. For spank_plugin/options.c and cli/place/bind.c.
  */
 void bind_request_auto(struct bind_request *r, bool (*is_set)(const char *name));
+
+/* In the environment of a job whose ranks of mpirun `topiary bind --job` places: its options, as words. */
+#define BIND_JOB_OPTIONS "TOPIARY_BIND"
+
+/* In the environment of ranks that a launcher's daemon starts: the directory of its step. */
+#define BIND_DAEMON_DIR "TOPIARY_DAEMON_DIR"
+
+/* In the directory of the batch step a fifo of the user's, which has mode 0 once a rank has been placed. */
+#define BIND_MARK "ranks"
+
+/*
+ * Append all options as words, "topo-place=compact:l3 topo-omp=off", which bind_request_read sets again. From the SPANK
+ * plugin to cli/place/bind.c, in a job's environment. 0, or -1 with an error, of which r has the words before.
+ */
+void bind_request_print(const struct bind_request *r, struct buf *out);
+int bind_request_read(struct bind_request *r, const char *words, struct err *e);
 
 #endif

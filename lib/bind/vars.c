@@ -5,6 +5,11 @@
 #include "base/buf.h"
 #include "base/file.h"
 
+const char *const vars_intel_pin[] = {
+	"I_MPI_PIN", "I_MPI_PIN_DOMAIN", "I_MPI_PIN_PROCESSOR_LIST", "I_MPI_PIN_PROCESSOR_EXCLUDE_LIST",
+	"I_MPI_PIN_CELL", "I_MPI_PIN_ORDER", "I_MPI_PIN_RESPECT_CPUSET", NULL,
+};
+
 struct omp_places {
 	hwloc_bitmap_t *place;
 	unsigned n;

@@ -34,6 +34,12 @@ struct omp_task {
 int omp_export(hwloc_topology_t t, enum bind_omp omp, const struct omp_task *task, const struct bind_vars *v,
 	struct err *e);
 
+/*
+ * Variables by which a user chooses where Intel MPI's ranks run (Developer Reference, "Process Pinning"), with NULL at
+ * the end. For spank_plugin/launch/launchers.c and cli/place/bind.c.
+ */
+extern const char *const vars_intel_pin[];
+
 #define HUGE_VARIABLE "GLIBC_TUNABLES"
 
 /*

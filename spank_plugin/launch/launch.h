@@ -40,7 +40,7 @@ int srun_follow_map(spank_t sp, int argc, char **argv);
 int srun_report_learned(spank_t sp, int argc, char **argv);
 
 /*
- * slurm_spank_local_user_init in srun: when it starts a launcher or its daemons, print once which of the user's options
+ * slurm_spank_local_user_init in srun: when it starts the daemons of a launcher, print once which of the user's options
  * do not apply to their ranks. Always 0.
  */
 int srun_warn_launcher(spank_t sp, int argc, char **argv);
@@ -96,8 +96,19 @@ int rank_file_unset_env(spank_t sp, int argc, char **argv);
  */
 int launchers_detect(spank_t sp, int argc, char **argv);
 
-/* The name of the launcher or daemon that a path names, or NULL. For srun_side.c. */
-const char *launchers_program(const char *path);
+/* Does a path name a launcher or a daemon of one? And the daemon's name, or NULL. For srun_side.c. */
+bool launchers_known(const char *path);
+const char *launchers_daemon(const char *path);
+
+/*
+ * slurm_spank_task_init, as the user: where the user has Topiary place tasks, and no map does, let Open MPI and Intel
+ * MPI start each rank by `topiary bind --job`, in the batch script, an interactive step or a launcher that srun starts.
+ * MPICH has no variable for a command before its ranks. What the user has set stays. Always 0.
+ */
+int launchers_prefix_ranks(spank_t sp, int argc, char **argv);
+
+/* In srun: are the ranks of that daemon placed so? */
+bool launchers_place(const char *daemon);
 
 /* slurm_spank_task_init, as the user: export the map to a proxy. What fails is logged. Always 0. */
 int launchers_prepare(spank_t sp, int argc, char **argv);

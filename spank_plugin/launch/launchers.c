@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/printable.h"
 #include "base/std.h"
+#include "bind/vars.h"
 #include "hwview/image.h"
 #include "options.h"
 #include "step/step.h"
@@ -18,27 +19,26 @@ enum { MAX_RANKS = 65536 };
 typedef void format_fn(const struct task *ranks, struct buf *out);
 static format_fn format_hydra, format_intel;
 
+static const char *const hydra_binding[] = { "HYDRA_BINDING", NULL };
+
 static const struct launcher {
 	const char *program;
+	const char *prefix, *after;	/* the variable of a command before each rank, and what follows that in it */
 	format_fn *format;		/* NAME=value of the binding; NULL: the launcher reads a rank file */
 	const char *option, *value;	/* its arguments where only Slurm sets the ranks per node; or NULL */
-	const char *user[8];		/* variables by which the user chooses a binding */
+	const char *const *user;	/* with format: variables by which the user chooses a binding */
+	bool front;			/* what the user starts: no daemon */
 } launchers[] = {
-	{ "hydra_pmi_proxy", format_hydra, "--rmk", "slurm", { "HYDRA_BINDING" } },
+	{ "hydra_pmi_proxy", .format = format_hydra, .option = "--rmk", .value = "slurm", .user = hydra_binding },
 	/* Where a node has another number of ranks than in our list, it applies its own rules. */
-	{ "hydra_bstrap_proxy", format_intel, NULL, NULL,
-	  { "I_MPI_PIN", "I_MPI_PIN_DOMAIN", "I_MPI_PIN_PROCESSOR_LIST", "I_MPI_PIN_PROCESSOR_EXCLUDE_LIST",
-	    "I_MPI_PIN_CELL",
-	    "I_MPI_PIN_ORDER", "I_MPI_PIN_RESPECT_CPUSET" } },
+	{ "hydra_bstrap_proxy", "I_MPI_GTOOL", ":all", format_intel, .user = vars_intel_pin },
 	/* Of Intel MPI up to 2018. */
-	{ "pmi_proxy", NULL, NULL, NULL, { NULL } },
-	{ "orted", NULL, NULL, NULL, { NULL } },
-	{ "prted", NULL, NULL, NULL, { NULL } },
-	{ "mpirun", NULL, NULL, NULL, { NULL } },
-	{ "mpiexec", NULL, NULL, NULL, { NULL } },
-	{ "mpiexec.hydra", NULL, NULL, NULL, { NULL } },
-	{ "orterun", NULL, NULL, NULL, { NULL } },
-	{ "prterun", NULL, NULL, NULL, { NULL } },
+	{ .program = "pmi_proxy" },
+	{ .program = "orted", .prefix = "OMPI_MCA_orte_fork_agent", .after = "" },
+	{ .program = "prted", .prefix = "PRTE_MCA_odls_base_exec_agent", .after = "" },
+	{ .program = "mpirun", .front = true }, { .program = "mpiexec", .front = true },
+	{ .program = "mpiexec.hydra", .front = true }, { .program = "orterun", .front = true },
+	{ .program = "prterun", .front = true },
 };
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
@@ -63,8 +63,8 @@ static bool user_binds(spank_t sp, int argc, char **argv)
 
 	for (int i = 1; i + 1 < argc && binds; i++)
 		binds = strcmp(argv[i], current->option) || strcmp(argv[i + 1], current->value);
-	for (size_t i = 0; i < COUNT(current->user) && current->user[i]; i++)
-		binds |= task_env_has(sp, current->user[i]);
+	for (const char *const *name = current->user; *name; name++)
+		binds |= task_env_has(sp, *name);
 	return binds;
 }
 
@@ -100,18 +100,89 @@ int launchers_detect(spank_t sp, int argc, char **argv)
 	if (!spank_get_item(sp, S_JOB_ARGV, &argc, &argv) && argc > 0)
 		current = find_launcher(argv[0]);
 	step.launcher = current;
+	step.daemons = current && !current->front;
 	proxy_follows_map = current && current->format && map_is_of_this_job(sp) && !user_binds(sp, argc, argv);
 	/* An order has no binding. */
 	step.follows_map = proxy_follows_map || (srun_follows_map(sp) && !*options.order);
 	return 0;
 }
 
-const char *launchers_program(const char *path)
+bool launchers_known(const char *path)
+{
+	return find_launcher(path);
+}
+
+const char *launchers_daemon(const char *path)
 {
 	const struct launcher *l = find_launcher(path);
 
-	return l ? l->program : NULL;
+	return l && !l->front ? l->program : NULL;
 }
+
+/* --- topiary bind before each rank --- */
+
+#define BIND_JOB " bind --job"
+
+bool launchers_place(const char *daemon)
+{
+	const char *name = find_launcher(daemon)->prefix, *prefix = name ? getenv(name) : NULL;
+
+	/* Open MPI 5 passes the prefix on in an argument. */
+	return name && getenv(BIND_JOB_OPTIONS) && (!prefix || strstr(prefix, BIND_JOB));
+}
+
+/* With these mpirun binds only what its user asks for. */
+static const char *const unbound[] = {
+	"OMPI_MCA_hwloc_base_binding_policy", "PRTE_MCA_hwloc_default_binding_policy",
+};
+
+int launchers_prefix_ranks(spank_t sp, int argc, char **argv)
+{
+	struct bind_request r = options.bind;
+	struct buf words = {0};
+	char now[PATH_MAX], command[PATH_MAX + 64], cpus[16] = "";
+
+	(void) argc, (void) argv;
+	if (step.id < SLURM_MAX_NORMAL_STEP_ID ? !step.launcher : step.id == SLURM_EXTERN_CONT)
+		return 0;
+	/* Those of a job that this one was submitted from. */
+	if (!step.launcher && task_env_has(sp, BIND_JOB_OPTIONS)) {
+		for (size_t i = 0; i < COUNT(unbound); i++)
+			spank_unsetenv(sp, unbound[i]);
+		for (size_t i = 0; i < COUNT(launchers); i++)
+			if (launchers[i].prefix && !spank_getenv(sp, launchers[i].prefix, now, sizeof(now)) &&
+			    strstr(now, BIND_JOB))
+				spank_unsetenv(sp, launchers[i].prefix);
+		spank_unsetenv(sp, BIND_JOB_OPTIONS);
+		spank_unsetenv(sp, BIND_DAEMON_DIR);
+	}
+	/* Intel MPI gives ranks on all nodes the TOPIARY_STEP_DIR of mpiexec. */
+	if (step.daemons && step.dir >= 0)
+		spank_setenv(sp, BIND_DAEMON_DIR, step.path, 1);
+	/* Ranks that follow a map are bound by it. */
+	if (!options_place_ranks() || step.dir < 0 || !step.settings.topiary_command ||
+	    task_env_has(sp, "TOPIARY_PLACES"))
+		return 0;
+	if (step.settings.nic_planes > 1)
+		r.nic = NIC_OFF;
+	/* Users of Open MPI 5 unset it for mpirun. */
+	spank_getenv(sp, "SLURM_CPUS_PER_TASK", cpus, sizeof(cpus));
+	bind_request_print(&r, &words);
+	if (!words.failed)
+		spank_setenv(sp, BIND_JOB_OPTIONS, words.data, 1);
+	buf_free(&words);
+	for (size_t i = 0; i < COUNT(unbound); i++)
+		spank_setenv(sp, unbound[i], "none", 0);
+	for (size_t i = 0; i < COUNT(launchers); i++)
+		if (launchers[i].prefix) {
+			snprintf(command, sizeof(command), "%s" BIND_JOB "%s%s%s", step.settings.topiary_command,
+				 *cpus ? " -c" : "", cpus, launchers[i].after);
+			spank_setenv(sp, launchers[i].prefix, command, 0);
+		}
+	return 0;
+}
+
+/* --- the map of mpiexec --- */
 
 /* "user:0+16,1+17": the CPUs of each rank in turn, by OS index. */
 static void format_hydra(const struct task *ranks, struct buf *out)

@@ -190,7 +190,7 @@ int srun_follow_map(spank_t sp, int argc, char **argv)
 	for (size_t at = 0; line && at < text.len; at += strlen(text.data + at) + 1) {
 		line[n++] = text.data + at;
 		line[n] = NULL;
-		launches |= n > 1 && launchers_program(line[n - 1]);
+		launches |= n > 1 && launchers_known(line[n - 1]);
 	}
 	if (n && !check_environment(hosts, &e) &&
 	    !srun_check_options(n, line, options_names(), &command, &e)) {
@@ -224,20 +224,21 @@ int srun_warn_launcher(spank_t sp, int argc, char **argv)
 {
 	struct buf list = {0}, line = {0};
 	char **words = NULL;
-	const char *program;
+	const char *daemon;
 	int n = 0, fd;
+	bool order;
 
 	(void) argc, (void) argv;
-	if (spank_get_item(sp, S_JOB_ARGV, &n, &words) || n < 1 || !(program = launchers_program(words[0])))
+	if (spank_get_item(sp, S_JOB_ARGV, &n, &words) || n < 1 || !(daemon = launchers_daemon(words[0])))
 		return 0;
-	options_list_per_task(&list);
+	if (!launchers_place(daemon))
+		options_list_per_task(&list);
 	/* Open MPI 4 reads the order from its environment; other launchers have numbered the ranks by then. */
-	if (!strcmp(options.order, "fabric") && strcmp(program, "orted"))
+	if ((order = !strcmp(options.order, "fabric") && getenv("TOPIARY_HOSTFILE") && strcmp(daemon, "orted")))
 		buf_printf(&list, "%s--topo-order", list.len ? ", " : "");
 	if (list.len)
-		buf_printf(&line,
-			"topiary: not applied to the ranks that %s starts: %s; to apply them use srun\n",
-			   program, list.data);
+		buf_printf(&line, "topiary: not applied to the ranks that %s starts: %s; to apply them use srun%s\n",
+			   daemon, list.data, order ? "" : ", or mpirun ... topiary bind PROGRAM");
 	if (line.len && !line.failed) {
 		fd = open_parent_stderr();
 		file_write(fd < 0 ? STDERR_FILENO : fd, line.data, line.len);

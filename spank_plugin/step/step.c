@@ -201,15 +201,16 @@ int step_adopt_node(hwloc_topology_t *out, struct err *e)
 
 /*
  * The nearest network device, or a GPU that is far, may be outside the step's cores. topiary bind needs it wherever
- * there are GPUs.
+ * there are GPUs, or ranks of mpirun.
  */
 static void add_node_topology(spank_t sp)
 {
 	bool is_local, has_gpus = task_env_has(sp, "SLURM_STEP_GPUS") || task_env_has(sp, "SLURM_JOB_GPUS");
+	bool has_ranks = step.id == SLURM_BATCH_SCRIPT || step.launcher;
 	struct err e;
 	int dir;
 
-	if (!options.bind.mems && !has_gpus &&
+	if (!options.bind.mems && !has_gpus && !(has_ranks && options_place_ranks()) &&
 	    ((!options.bind.nic && !options.bind.report && !options.monitor.hz && options.bind.place != PLACE_GPU) ||
 	     step.launcher))
 		return;
@@ -264,7 +265,7 @@ static void mark_batch_step(void)
 	char name[sizeof(step.name)];
 	int dir, fd = -1;
 
-	if (step.id >= SLURM_MAX_NORMAL_STEP_ID || step.launcher)
+	if (step.id >= SLURM_MAX_NORMAL_STEP_ID || (step.launcher && !step.daemons))
 		return;
 	snprintf(name, sizeof(name), "%u.batch", step.job);
 	if ((dir = run_dir_enter(step.root, name)) >= 0) {
@@ -314,6 +315,11 @@ static int prepare(spank_t sp, int argc, char **argv, struct err *e)
 	if (topology_write(step.settings.topology_file, cores, step.root, step.dir, &step.is_local, e))
 		return -1;
 	add_node_topology(sp);
+	/* A fifo of the user's keeps no data. */
+	if (step.id == SLURM_BATCH_SCRIPT && options_place_ranks() &&
+	    (mkfifoat(step.dir, BIND_MARK, 0600) || fchownat(step.dir, BIND_MARK, step.user.uid, step.user.gid,
+							     AT_SYMLINK_NOFOLLOW)))
+		return err_set(e, "%s/" BIND_MARK ": %s", step.path, strerror(errno));
 	if (has_user_dir()) {
 		if ((fd = run_dir_sub(step.dir, STEP_USER_DIR, e)) < 0)
 			return err_within(e, "%s", step.path);
@@ -369,15 +375,20 @@ int step_mount_user_dir(spank_t sp, int argc, char **argv)
 	return 0;
 }
 
-/* Where all ranks are on one node, mpirun starts them without srun, and the plugin does not see them. */
+/*
+ * Where all ranks are on one node, mpirun starts them without srun, and the plugin does not see them; topiary bind has
+ * left a mark.
+ */
 int step_warn_unused_options(spank_t sp, int argc, char **argv)
 {
 	struct buf list = {0};
+	struct stat mark;
 	char nodes[16];
 
 	(void) argc, (void) argv;
 	if (step.id != SLURM_BATCH_SCRIPT || step.dir < 0 ||
 	    !faccessat(step.dir, STEP_SRUN_MARK, F_OK, AT_SYMLINK_NOFOLLOW) ||
+	    (!fstatat(step.dir, BIND_MARK, &mark, AT_SYMLINK_NOFOLLOW) && !(mark.st_mode & 0777)) ||
 	    spank_getenv(sp, "SLURM_JOB_NUM_NODES", nodes, sizeof(nodes)) || strcmp(nodes, "1"))
 		return 0;
 	options_list_per_task(&list);

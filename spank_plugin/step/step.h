@@ -72,6 +72,7 @@ struct step {
 	bool is_local;			/* the export describes this machine: its CPU numbers may be bound to */
 	bool has_node;			/* the directory also has the whole node's topology, in STEP_NODE_DIR */
 	bool launcher;			/* its tasks are an MPI launcher or the daemons of one (launch/launchers.c) */
+	bool daemons;			/* its tasks are a launcher's daemons: srun printed what does not apply */
 	bool follows_map;		/* the job has a rank map, and this step follows it */
 	bool user_binds;		/* --cpu-bind, or DefCpuBind of the site: Slurm's binding stays */
 };
@@ -84,7 +85,7 @@ extern struct step step;
 /* In the directory: the topology of the whole node, for options that look beyond the step's cores. */
 #define STEP_NODE_DIR "node"
 
-/* In the directory of the batch step: srun has started tasks on this node. */
+/* In the directory of the batch step: srun has started tasks or a launcher's daemons on this node. */
 #define STEP_SRUN_MARK "srun"
 
 /* Memory limit of commands that read recorded matrices; 65,536 ranks with a hundred peers each need less. */

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import pytest
-from rig import Cluster
+from rig import Cluster, mpi
 from rig.ask import wait_running
 from rig.paths import BUILD
 from rig.processes import wait_until
@@ -183,6 +183,7 @@ def test_a_job_is_mapped_by_the_registrys_fabric(mapped):
     assert below_a_switch({int(rank): host for rank, host in re.findall(r"^rank (\d)=(cn\d) ", output, re.M)}), output
 
 
+ALL_CORES = "env -u SLURM_CPUS_PER_TASK -u SLURM_TRES_PER_TASK"
 HOSTS = "srun -l sh -c 'echo $SLURMD_NODENAME $SLURM_CPU_BIND_TYPE'; cat $OMPI_MCA_orte_default_hostfile"
 
 
@@ -198,6 +199,22 @@ def test_ranks_in_the_order_of_the_fabric(mapped):
                      "600, in Slurm's order 800, of the trees 1000, in Slurm's order 1000$", output, re.M), output
     output = mapped.output("srun --ntasks=2 -N2 -l sh -c 'echo $SLURMD_NODENAME'", *FOUR, "--topo-order=fabric")
     assert "topiary: srun does not follow the job's rank map: --ntasks" in output, output
+
+
+@pytest.mark.parametrize("name, daemon", [("openmpi", None), ("openmpi_5", "prted"), ("mpich", "hydra_pmi_proxy"),
+                                          ("intel", "hydra_bstrap_proxy")])
+def test_launchers_that_number_ranks_before_are_named(mapped, name, daemon):
+    imported(mapped, APART)
+    try:
+        mpirun = getattr(mpi, name)().mpirun[0]
+    except mpi.Missing as why:
+        pytest.skip(f"NOT TESTED: {why}")
+    output = mapped.output(f"export HYDRA_IFACE=lo I_MPI_HYDRA_IFACE=lo PRTE_MCA_prte_keep_loopback=1; "
+                           f"{ALL_CORES} {mpirun} -n 4 hostname", *FOUR, "--topo-order=fabric", "--topo-place=compact")
+    assert sorted(re.findall(r"^cn\d$", output, re.M)) == [f"cn{node}" for node in range(1, 5)], output
+    applied = "" if name != "mpich" else "--topo-place, "
+    assert re.findall("topiary: not applied.*", output) == ([] if not daemon else [
+        f"topiary: not applied to the ranks that {daemon} starts: {applied}--topo-order; to apply them use srun"])
 
 
 @pytest.mark.parametrize("options, words", [

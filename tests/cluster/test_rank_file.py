@@ -426,7 +426,7 @@ TWO = ["-w", "cn1,cn2", "-N2", "--ntasks-per-node=4"]
 
 # --- options that are for one task
 
-FOR_A_TASK = ["--topo-place=compact", "--topo-membind=local", "--topo-omp=auto", "--topo-hugepages=thp",
+FOR_A_TASK = ["--topo-membind=local", "--topo-omp=auto", "--topo-hugepages=thp",
               "--topo-report"]
 FOUND = ("sh -c 'echo rank on $(hostname): $(env | grep -E \"^(OMP|GOMP|KMP|UCX|FI|HFI|PSM.|GLIBC)_\" | "
          "grep -v BACKTRACE | sort | tr \"\\n\" \" \")'")
@@ -448,8 +448,11 @@ def launcher(request, cluster):
     return f"export PRTE_MCA_prte_keep_loopback=1; {ALL_CORES} {kind.mpirun[0]}", "prted"
 
 
+WAY = "to apply them use srun, or mpirun ... topiary bind PROGRAM"
+
+
 @pytest.mark.parametrize("site, options, refused", [
-    ("TopoNic = one,strict\n", FOR_A_TASK, "--topo-place, --topo-membind, --topo-omp, --topo-hugepages, --topo-report"),
+    ("TopoNic = one,strict\n", FOR_A_TASK, "--topo-membind, --topo-omp, --topo-hugepages, --topo-report"),
     ("TopoOmp = auto\nTopoPlace = compact\nTopoMembind = bind\nTopoNic = one,strict\n", [], None),
 ], ids=["user", "site"])
 def test_ranks_do_not_inherit_settings_of_a_task(cluster, launcher, site, options, refused):
@@ -461,7 +464,69 @@ def test_ranks_do_not_inherit_settings_of_a_task(cluster, launcher, site, option
     assert sorted(ranks) == 4 * [("cn1", "")] + 4 * [("cn2", "")], output
     lines = [line for line in output.split("\n") if "topiary" in line]
     assert [line.partition("topiary: ")[2] for line in lines] == ([] if not refused else [
-        f"not applied to the ranks that {daemon} starts: {refused}; to apply them use srun"]), output
+        f"not applied to the ranks that {daemon} starts: {refused}; {WAY}"]), output
+
+
+# --- places for the ranks of mpirun, without a matrix
+
+PLACED = """\
+#!/bin/sh
+cpus=$(taskset -cp $$)
+echo "seat $(hostname) ${cpus##*: }" \
+    "$(hwloc-bind --get --membind --nodeset --taskset)" $OMP_NUM_THREADS $OMP_PLACES
+"""
+
+
+def seats(output):
+    return sorted(line for line in output.split("\n") if line.startswith("seat "))
+
+
+@pytest.mark.parametrize("nodes", [["-w", "cn1", "-N1", "-n4"], TWO, ["-w", "cn1", "-n2", "-c4"], ["-w", "cn3", "-n3"]],
+                         ids=["one node", "two nodes", "several CPUs", "cores shared out"])
+@pytest.mark.parametrize("options", [["--topo-place=scatter:l3", "--topo-membind=bind", "--topo-omp=auto"],
+                                     ["--topo-tasks=auto"]], ids=["place", "tasks"])
+def test_ranks_of_mpirun_have_the_places_of_tasks(cluster, submit, launcher, nodes, options):
+    """Of srun's, on each node: cores, memory policy and threads. MPICH's are told how."""
+    mpirun, daemon = launcher
+    submit("-w", "cn2", "-n3")      # so that the job's cores on its nodes differ
+    script = cluster.folder / "placed"
+    script.write_text(PLACED)
+    script.chmod(0o755)
+    tasks = next(word[2:] for word in ["-n8", *nodes][::-1] if word.startswith("-n"))
+    output = cluster.output(f"{mpirun} -n {tasks} {script}", f"-n{tasks}", *nodes, *options)
+    due = cluster.output(f"srun -n {tasks} $(test -z $SLURM_CPUS_PER_TASK || echo -c $SLURM_CPUS_PER_TASK) {script}",
+                         f"-n{tasks}", *nodes, *options)
+    assert len(seats(due)) == int(tasks), due
+    asked = ", ".join(word.partition("=")[0] for word in options)
+    if daemon == "hydra_pmi_proxy":
+        assert re.findall("topiary: .*", output) == [
+            f"topiary: not applied to the ranks that {daemon} starts: {asked}; {WAY}"], output
+    else:
+        assert "topiary: " not in output
+        assert seats(output) == seats(due)
+
+
+def test_ranks_that_the_user_binds_stay(cluster, launcher):
+    mpirun, daemon = launcher
+    if daemon == "hydra_pmi_proxy":
+        pytest.skip("MPICH has no command before its ranks")
+    own = "-n 2 --bind-to core" if daemon != "hydra_bstrap_proxy" else "-n 2 -genv I_MPI_PIN_PROCESSOR_LIST 3,1"
+    script = f"{mpirun} {own} sh -c 'taskset -cp $$'"
+    nodes = ["-w", "cn1", "-N1", "-n4"]
+    output = cluster.output(script, *nodes, "--topo-place=scatter")
+    found = [sorted(re.findall("list: (.*)", said)) for said in (output, cluster.output(script, *nodes))]
+    assert found[0] == found[1], output
+    assert re.findall("topiary: .*", output) == [
+        "topiary: rank 0: sh runs where it would without topiary bind: the process was bound already, by its launcher "
+        "or by numactl or taskset"]
+
+
+def test_a_job_that_a_job_submits_places_its_own_ranks(cluster):
+    inner = "env | grep -cE '^(TOPIARY_BIND|I_MPI_GTOOL|(OMPI|PRTE)_MCA_(orte_fork|odls_base_exec|hwloc).*)='"
+    output = cluster.output(f"{inner}; env -u SLURM_TOPO_PLACE sbatch -Q --wait -w cn2 -o $PWD/inner-%j "
+                            f"--topo-place=off --wrap \"{inner}\"; cat $PWD/inner-*", "-w", "cn1",
+                            "--topo-place=compact")
+    assert re.findall(r"^\d+$", output, re.M) == ["6", "0"], output
 
 
 @pytest.mark.parametrize("script, options, unused", [

@@ -51,7 +51,14 @@ TEST(test_right)
 	for (size_t i = 0; i < sizeof(right) / sizeof(*right); i++) {
 		struct bind_request r = {0};
 
+		struct bind_request again = { .place = PLACE_SCATTER, .level = "numa", .strict = true };
+		struct buf words = {0};
+
 		assert_int_equal(bind_request_set(&r, right[i].name, right[i].value, &err), 0);
+		bind_request_print(&r, &words);
+		assert_int_equal(bind_request_read(&again, words.data, &err), 0);
+		assert_memory_equal(&again, &r, sizeof(r));
+		buf_free(&words);
 		assert_memory_equal(&r, &right[i].r, sizeof(r));
 	}
 }
