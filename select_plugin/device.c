@@ -189,6 +189,42 @@ static void groups_of_slurm(const gres_node_state_t *ns, uint32_t type, unsigned
 	}
 }
 
+struct device_bounds device_bounds(const struct device_need *need, int node, const struct shape *shape,
+				   enum level level, unsigned domains)
+{
+	const gres_node_state_t *ns = need->name ? device_state(node, need->name) : NULL;
+	int cores = glue_cores(node), socket = node_record_table_ptr[node]->cores;
+	struct device_bounds out = { .most = UINT64_MAX };
+	bool sockets = true;	/* each domain has all cores of a socket, and no device is near all */
+	unsigned without = 0;
+
+	if (!shape || !ns || !tells_cores(ns))
+		return out;
+	out.most = 0;
+	for (size_t i = 0; i < shape->ndomains; i++) {
+		const struct shape_domain *d = &shape->domains[i];
+		int from = d->first / socket * socket;
+		uint64_t near = 0;
+
+		if (d->level != level)
+			continue;
+		for (unsigned t = 0; t < ns->topo_cnt; t++) {
+			const bitstr_t *at = ns->topo_core_bitmap[t];
+			int core = at ? glue_next(at, from) : from;
+
+			sockets &= at && (glue_next(at, 0) >= socket || glue_next(at, cores - socket) < 0);
+			if (is_of_type(ns, need->type, t) && core >= 0 &&
+			    core / socket <= (int) (d->first + d->cores - 1) / socket)
+				near += ns->topo_gres_cnt_avail[t];
+		}
+		sockets &= d->cores >= (unsigned) socket;
+		without += !near;
+		out.most = MAX(out.most, near * domains);
+	}
+	out.least = sockets && domains > without ? domains - without : 0;
+	return out;
+}
+
 /*
  * The snapshot's devices of a kind by number, which is Slurm's index. False: not all numbers are known, or Slurm has
  * more or fewer of them, so that its numbers may be others.

@@ -41,6 +41,17 @@ bool device_fits(const struct device_need *need, uint32_t tasks, int node, bool 
 uint64_t device_available(const struct device_need *need, int node);
 uint32_t device_tasks(const struct device_need *need, uint32_t tasks, int node, bool now);
 
+/*
+ * How many devices a job has on a node with --gres-flags=enforce-binding, if its cores are in so many domains of a
+ * level: Slurm counts those of sockets with cores of the job, and takes the cores of a socket with devices that the job
+ * does not need (gres_select_filter_sock_core()). Where Slurm does not know their cores, any number.
+ */
+struct device_bounds {
+	uint64_t least, most;
+};
+struct device_bounds device_bounds(const struct device_need *need, int node, const struct shape *shape,
+				   enum level level, unsigned domains);
+
 /* Whether the job asks for GPUs, in whatever way. */
 bool device_wants_gpus(const job_record_t *job);
 

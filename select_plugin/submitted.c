@@ -127,6 +127,11 @@ static struct hostset *keep_named(const job_desc_msg_t *job, uint32_t max_nodes,
 
 struct finding {
 	const struct device_need *devices;
+	bool bound;			/* --gres-flags=enforce-binding */
+	unsigned bounded;		/* nodes that hold fewer tasks, or none, by that */
+	struct amount {
+		uint64_t most, sum;	/* on a node, on all nodes */
+	} bindable, cpus;		/* devices, by that; CPUs of the cores that it may have */
 	struct job_holding holding;
 	unsigned known, largest;	/* cores of the largest domain */
 	int differs;			/* a node of which slurm.conf and snapshot disagree; -1: none */
@@ -156,11 +161,45 @@ static void range_add(struct finding *f, uint32_t least, uint32_t most, bool nam
 	}
 }
 
+static void amount_add(struct amount *a, uint64_t there)
+{
+	a->most = MAX(a->most, there);
+	a->sum += there;
+}
+
+/* Whether so many nodes may have as much. */
+static bool amount_has(const struct amount *a, uint32_t nodes, uint64_t wanted)
+{
+	return a->most >= wanted || MIN(a->sum, a->most * nodes) >= wanted;
+}
+
+/* Of the tasks that a node has cores for, those whose devices and cores may be at the same sockets. */
+static uint32_t tasks_bound(struct finding *f, const struct job_request *req, const struct shape *shape, int node,
+			    uint32_t tasks)
+{
+	const struct request_step *step = req->request.path.steps ? req->request.path.step :
+					  &(struct request_step){ req->request.level, 1 };
+	const struct device_need *d = f->devices;
+	uint32_t fits = tasks;
+	struct device_bounds b;
+
+	if (!f->bound || !d->name)
+		return tasks;
+	b = device_bounds(d, node, shape, node_shape_level(shape, step->level), step->count);
+	amount_add(&f->bindable, tasks ? MIN(b.most, d->total) : 0);
+	while (fits && device_count(d, fits) > b.most)
+		fits--;
+	if (MAX(d->total, device_count(d, fits)) < b.least)
+		fits = 0;
+	f->bounded += fits < tasks;
+	return fits;
+}
+
 /* Nothing is known when memory is short. */
-static struct finding finding_search(const struct job_request *req, const struct device_need *devices,
+static struct finding finding_search(const struct job_request *req, const struct device_need *devices, bool bound,
 				     struct snapshot_view *v, const bitstr_t *nodes, const struct hostset *named)
 {
-	struct finding f = { .devices = devices, .node = -1, .named = -1, .differs = -1 };
+	struct finding f = { .devices = devices, .bound = bound, .node = -1, .named = -1, .differs = -1 };
 	struct answers answers = {0};
 
 	snapshot_view_shapes(v, &answers.size);
@@ -187,9 +226,11 @@ static struct finding finding_search(const struct job_request *req, const struct
 			: !path || path <= node->tot_cores ? path ? path : node->tot_cores
 							   : 0;
 		tasks = device_tasks(devices, job_request_capacity(req, cores, i), i, false);
+		tasks = tasks_bound(&f, req, shape, i, tasks);
 		least = path ? job_request_fewest(req, cores, i) : 1;
 		tasks = tasks < MAX(req->node_room, least) || !least ? 0 : tasks;
 		job_request_hold(req, 0, tasks, &f.holding);
+		amount_add(&f.cpus, tasks ? (uint64_t) cores * node->tpc : 0);
 		if (path && tasks)
 			range_add(&f, least, req->node_tasks ? MIN(tasks, req->node_tasks) : tasks, needs_it);
 		f.known += shape != NULL;
@@ -242,11 +283,24 @@ static bool path_divides(const struct finding *f, uint32_t tasks, uint32_t nodes
 	       only_other <= share[1].nodes;
 }
 
+/* Whether the nodes may have all devices of --gpus=N near the job's cores. */
+static bool binds(const struct job_request *req, const struct finding *f)
+{
+	return !f->bound || amount_has(&f->bindable, req->max_nodes, f->devices->total);
+}
+
+/* Whether they may have all CPUs of --cpus-per-gpu. */
+static bool cpus_suffice(const struct job_request *req, const struct finding *f)
+{
+	return req->overcommit ||
+	       amount_has(&f->cpus, req->max_nodes, (uint64_t) req->devices * req->device_cpus);
+}
+
 static bool may_hold(const struct job_request *req, const struct finding *f)
 {
 	uint32_t to = MIN(MIN(req->max_nodes, f->holding.nodes), req->tasks);
 
-	if (f->named >= 0 || !job_request_may_hold(req, &f->holding))
+	if (f->named >= 0 || !job_request_may_hold(req, &f->holding) || !binds(req, f) || !cpus_suffice(req, f))
 		return false;
 	/* Of CPUs for each device it depends on the number of nodes what one needs. */
 	if (!req->request.path.steps || req->overcommit || f->ranges > RANGES_MAX ||
@@ -291,6 +345,7 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 	uint32_t nodes = MAX(req->min_nodes, MIN(req->max_nodes, f->holding.nodes)),
 		 own = f->named >= 0 ? 1 : (req->tasks + nodes - 1) / nodes, each = MAX(own, req->node_room);
 	char path[128], gpus[96] = "", room[128] = "";
+	const char *option = req->request.path.steps ? "--topo-request" : "--topo-fit=require";
 	struct score_need need;
 
 	if (devices->name && !strcasecmp(devices->name, "gpu"))
@@ -306,6 +361,16 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 		snprintf(room, sizeof(room), " (with --ntasks-per-%s=%u Slurm uses only nodes with room for %u tasks)",
 			 req->node_tasks == each ? "node" : "socket", each, each);
 	job_request_need(req, each, f->named >= 0 ? f->named : f->node, &need);
+	if (f->bounded || !binds(req, f))
+		return err_set(e, "%s cannot be met: with --gres-flags=enforce-binding Slurm allocates only cores near"
+			       " the job's %s%s and only those near its cores, and too few nodes that it may get have"
+			       " them so", option, strcasecmp(devices->name, "gpu") ? "gres/" : "",
+			       strcasecmp(devices->name, "gpu") ? devices->name : "GPUs");
+	if (f->holding.nodes && !cpus_suffice(req, f))
+		return err_set(e, "%s cannot be met: %u GPUs with %u CPUs each need %llu CPUs, but such cores of the"
+			       " nodes that it may get have at most %llu", option, req->devices, req->device_cpus,
+			       (unsigned long long) req->devices * req->device_cpus, (unsigned long long)
+			       MIN(f->cpus.sum, f->cpus.most * req->max_nodes));
 	if (request_path_text(&req->request.path, path, sizeof(path)))
 		return refuse_path(req, f, path, each, need.cores, room, e);
 	if (f->named >= 0)
@@ -657,7 +722,7 @@ static int placement_check(const job_desc_msg_t *job, slurm_list_t asked, const 
 		if (node_record_table_ptr[i] && !device_fits(&devices, 1, i, false))
 			bit_clear(nodes, i);
 	named = keep_named(job, req.max_nodes, nodes);
-	f = finding_search(&req, &devices, v, nodes, named);
+	f = finding_search(&req, &devices, job->bitflags & GRES_ENFORCE_BIND, v, nodes, named);
 	if ((req.request.fit == FIT_REQUIRE || req.asked_memory) &&
 	    (f.needs_it || (f.differs >= 0 && !f.known && !f.missing)))
 		rc = refuse_different(&req, &f, v, e);

@@ -157,6 +157,8 @@ def test_cores_are_divided_as_the_gpus_are(cluster, words, wanted):
      " --ntasks-per-node=4 Slurm uses only nodes with room for 4 tasks)"),
     ("-w cn4 -N1 -n3 --gres=gpu:3 --cpus-per-gpu=7 --topo-level=package", "node cn4 cannot meet the requirement: the"
      " job needs 11 cores in one package, but its largest has 8\n"),
+    ("-n4 --gpus=4 --cpus-per-gpu=3 --topo-request=/package=1/core=2", "4 GPUs with 3 CPUs each need 12 CPUs, but such"
+     " cores of the nodes that it may get have at most 8"),
     ("-n2 -c3 --gpus=2 --ntasks-per-core=1 --topo-request=/package=1/core=3", "the job's 2 tasks cannot be divided")])
 def test_requirement_that_no_node_with_gpus_can_meet_is_refused_with_its_reason(cluster, words, reason):
     done = cluster.batch("true", *words.split(), "--topo-fit=require", "-xcn8", check=False)
@@ -186,12 +188,36 @@ def test_spread_tasks_with_a_gpu_each_on_nodes_with_unequal_numbers_of_them(clus
 
 
 @ONE_MAKER
-def test_a_job_that_waits_for_cores_away_from_its_gpu(whole):
-    number = whole.batch("true", "-wcn3", "-N1", "-n1", "-c8", "--gpus-per-task=1", "--gres-flags=enforce-binding",
-                         "--topo-request=/package=2/core=2").stdout.split()[-1]
+@pytest.mark.parametrize("words, fate", [
+    ("-N1 -n1 -c8 --gpus-per-task=1 --topo-request=/package=2/core=2", "never"),
+    ("-N1 -n1 -c12 --gpus=3 --topo-request=/package=1/core=6", "never"),
+    ("-N1 -n1 -c12 --gpus=2 --topo-request=/package=1/core=6", "runs"),
+    ("-N1 -n1 -c12 --gpus=3 --topo-request=/package=2/core=3", "runs"),
+    ("-N1 -n3 -c4 --gpus-per-task=1 --topo-fit=require --topo-level=package", "never"),
+    ("-N1 -n2 -c4 --gpus-per-task=1 --topo-fit=require --topo-level=package", "runs"),
+    ("-N2 -n2 -c12 --gpus=7 --topo-request=/package=1/core=6", "never"),
+    ("-N2 -n2 -c12 --gpus-per-node=3 --ntasks-per-node=1 --topo-request=/package=1/core=6", "never"),
+    ("-N2 -n2 -c12 --gpus-per-node=2 --ntasks-per-node=1 --topo-request=/package=1/core=6", "runs")])
+def test_required_cores_that_are_not_near_enough_gpus(whole, words, fate):
+    """One GPU is at the first package of each node, two and four are at the second."""
+    done = whole.command(["salloc", "-Q", "-I20", "-wcn3,cn4" if "-N2" in words else "-wcn3", *words.split(),
+                          "--gres-flags=enforce-binding", "true"], user="nobody", check=False)
+    assert (done.returncode, "cannot be met: with --gres-flags=enforce-binding" in done.stderr) == (
+        (1, True) if fate == "never" else (0, False)), done
+
+
+@ONE_MAKER
+def test_a_job_that_waits_for_cores_near_its_gpu(whole):
+    """Six cores are left of the package that has the only free GPU, seven of the other."""
+    loads = [whole.batch("sleep 100", "-wcn3", *words.split()).stdout.split()[-1]
+             for words in ("-n1 -c4 --topo-fit=off", "-n1 -c2 --gres=gpu:2 --gres-flags=enforce-binding")]
+    for load in loads:
+        wait_running(whole, load)
+    number = whole.batch("true", "-wcn3", "-N1", "-n1", "-c14", "--gpus-per-task=1", "--gres-flags=enforce-binding",
+                         "--topo-request=/package=1/core=7").stdout.split()[-1]
     assert wait_until(lambda: "chosen for it (--gres-flags=enforce-binding: only cores near its gres)" in
                       whole.topiary("why", number, check=False).stdout, 30), whole.topiary("why", number, check=False)
-    whole.command(["scancel", number])
+    whole.command(["scancel", number, *loads])
 
 
 @ONE_MAKER
