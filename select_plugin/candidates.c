@@ -468,10 +468,10 @@ static bool candidate_weigh(struct candidate_set *s, struct candidate_node *cand
 	int node = candidate->node;
 	const gres_node_state_t *gpus = NULL;
 	uint64_t memory = memory_on(s, node, candidate->tasks);
-	unsigned have;
+	unsigned have, path = request_path_cores(&s->req->request.path);
 
 	candidate_need(s, candidate, &need);
-	if ((!candidate->cores && !has_memory(s, node, memory)) ||
+	if ((path && need.cores != path) || (!candidate->cores && !has_memory(s, node, memory)) ||
 	    !device_fits(&s->devices, candidate->tasks, node, !s->taken) || !(shape = node_shape(node)))
 		return false;
 	have = read_free(s, node);
@@ -600,7 +600,7 @@ bool candidates_domain_on(struct candidate_set *s, int node, struct candidate_no
 	candidate.tasks = candidate.cores ? tasks_on(s, candidate.cores, node) : 0;
 	candidate.tasks = candidate.tasks < s->req->node_room ? 0 : device_tasks(&s->devices, candidate.tasks, node,
 										  !s->taken);
-	if (!candidate.cores || !(candidate.tasks || s->req->overcommit))
+	if (!candidate.tasks)
 		return false;
 	*out = candidate;
 	return true;

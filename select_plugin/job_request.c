@@ -356,9 +356,10 @@ void job_request_need(const struct job_request *a, uint32_t tasks, int node, str
 	unsigned cpus = task_cpus(a, per), cores = divide_up((uint64_t) tasks * cpus, per);
 
 	cores = MAX(cores, divide_up(least_cpus(a, a->share[0].nodes + a->share[1].nodes), per));
+	/* A path of cores alone says no more than their number. */
 	*out = (struct score_need){ .cores = cores, .task_cores = each, .task = { cpus, per }, .fit = a->request.fit,
-				    .level = a->request.level,
-				    .path = &a->request.path };
+				    .level = a->request.level, .path = a->request.path.steps > 1 ||
+				    a->request.path.kind ? &a->request.path : NULL };
 }
 
 uint32_t job_request_capacity(const struct job_request *a, unsigned free_cores, int node)
@@ -394,7 +395,7 @@ void job_request_hold(const struct job_request *a, uint32_t was, uint32_t capaci
 
 	was = MIN(was, most);
 	capacity = MIN(capacity, most);
-	h->nodes += !was && (capacity || a->overcommit);
+	h->nodes += !was && capacity;
 	h->tasks += capacity - was;
 	h->most = MAX(h->most, capacity);
 }

@@ -174,6 +174,23 @@ static void offer_without_cores(const bitstr_t *nodes, bitstr_t *in, slurm_exclu
 	free(none);
 }
 
+/* Of a node with fewer devices than others Slurm takes the cores of a path that no device needs. */
+static bool has_path(const struct attempt *a, const struct candidate_set *s)
+{
+	unsigned cores = request_path_cores(&s->req->request.path), at = 0;
+	job_resources_t **r = &a->call->job->job_resrcs;
+
+	if (!cores || s->req->whole_nodes || !starts_now(a) || !*r)
+		return true;
+	for (int i = glue_next((*r)->node_bitmap, 0); i >= 0;
+	     at += glue_cores(i), i = glue_next((*r)->node_bitmap, i + 1))
+		if ((unsigned) bit_set_count_range((*r)->core_bitmap, at, at + glue_cores(i)) != cores) {
+			free_job_resources(r);
+			return false;
+		}
+	return true;
+}
+
 /*
  * Offers exactly these candidates with exactly their cores, for so many nodes (0: as many as it may have), with so many
  * tasks on each (0: as Slurm distributes them). When the job cannot have them, everything that the call changed is
@@ -209,7 +226,8 @@ static bool offer_shares(struct attempt *a, struct candidate_set *s, const struc
 		*per_node = tasks ? tasks : given && c->job->details->num_tasks == 1 ? 1 : given;
 		*min_cpus = MAX(min_given, tasks * s->req->cpus_per_task);
 		good = call_inner(c, in, a->preemptees, excluded) == SLURM_SUCCESS &&
-		       (a->later || !SELECT_IS_MODE_WILL_RUN(c->mode) || c->job->start_time <= time(NULL));
+		       (a->later || !SELECT_IS_MODE_WILL_RUN(c->mode) || c->job->start_time <= time(NULL)) &&
+		       has_path(a, s);
 		a->refused |= !good;
 		*per_node = given;
 		*min_cpus = min_given;
@@ -387,11 +405,8 @@ static bool largest_domains(struct attempt *a, struct candidate_set *s)
 
 		s->local_only = near;
 		h = candidates_domains(s);
-		/* With --overcommit, too, Slurm starts a job only where each node has room for one task. */
 		if (s->req->unweighed && !s->taken)
-			s->room = 0;
-		for (unsigned i = 0; s->req->unweighed && !s->taken && i < s->count; i++)
-			s->room += s->list[i].tasks > 0;
+			s->room = s->count;
 		if (!job_request_may_hold(s->req, &h) || !(budget_draw(&s->budget, s->count) || (a->last && !near)))
 			continue;
 		good = offer(a, s, s->list, s->count, 0);

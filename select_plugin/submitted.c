@@ -143,6 +143,8 @@ struct finding {
 	unsigned ranges;		/* more than RANGES_MAX: not all are known */
 	int node;			/* that with the largest; of a path one that has it and that the job names */
 	const struct shape *shape;	/* its shape; NULL: unknown */
+	uint64_t falling;		/* tasks, if no node has more than one before it */
+	uint32_t falling_least;
 	int named;			/* a node that the job names and that holds no task; -1: none */
 	unsigned named_cores;		/* of its largest domain */
 };
@@ -230,11 +232,15 @@ static struct finding finding_search(const struct job_request *req, const struct
 		least = path ? job_request_fewest(req, cores, i) : 1;
 		tasks = tasks < MAX(req->node_room, least) || !least ? 0 : tasks;
 		job_request_hold(req, 0, tasks, &f.holding);
+		if (tasks) {
+			f.falling_least = f.falling_least ? MIN(f.falling_least, tasks) : tasks;
+			f.falling += f.falling_least;
+		}
 		amount_add(&f.cpus, tasks ? (uint64_t) cores * node->tpc : 0);
 		if (path && tasks)
 			range_add(&f, least, req->node_tasks ? MIN(tasks, req->node_tasks) : tasks, needs_it);
 		f.known += shape != NULL;
-		if (shape && !tasks && !req->overcommit && needs_it) {
+		if (shape && !tasks && needs_it) {
 			f.named = i;
 			f.named_cores = cores;
 		}
@@ -283,6 +289,23 @@ static bool path_divides(const struct finding *f, uint32_t tasks, uint32_t nodes
 	       only_other <= share[1].nodes;
 }
 
+/*
+ * Of CPUs for each device, whether so many nodes need all cores of the path: Slurm takes off one with fewer devices than
+ * others those that no device needs.
+ */
+static bool path_needed(const struct job_request *req, const struct finding *f, uint32_t nodes)
+{
+	struct job_request least = *req;
+	struct score_need need;
+
+	if (!req->device_cpus || f->ranges > 1)
+		return true;
+	shares_divide(least.share, req->tasks, nodes);
+	least.devices -= req->devices % nodes;
+	job_request_need(&least, req->devices % nodes ? 1 : least.share[0].tasks, f->node, &need);
+	return need.cores == request_path_cores(&req->request.path);
+}
+
 /* Whether the nodes may have all devices of --gpus=N near the job's cores. */
 static bool binds(const struct job_request *req, const struct finding *f)
 {
@@ -296,18 +319,28 @@ static bool cpus_suffice(const struct job_request *req, const struct finding *f)
 	       amount_has(&f->cpus, req->max_nodes, (uint64_t) req->devices * req->device_cpus);
 }
 
+/*
+ * Whether a step has the GPUs of its tasks (fewer_gpus_first() in plan.c) if the job has all the nodes that hold any.
+ */
+static bool steps_start(const struct job_request *req, const struct finding *f)
+{
+	return !f->devices->per_task || req->tasks_per_core != 1 || req->min_nodes != f->holding.nodes ||
+	       f->falling >= req->tasks;
+}
+
 static bool may_hold(const struct job_request *req, const struct finding *f)
 {
 	uint32_t to = MIN(MIN(req->max_nodes, f->holding.nodes), req->tasks);
+	bool any_share = req->device_cpus && req->min_nodes != req->max_nodes;
 
-	if (f->named >= 0 || !job_request_may_hold(req, &f->holding) || !binds(req, f) || !cpus_suffice(req, f))
+	if (f->named >= 0 || !job_request_may_hold(req, &f->holding) || !binds(req, f) || !cpus_suffice(req, f) ||
+	    !steps_start(req, f))
 		return false;
-	/* Of CPUs for each device it depends on the number of nodes what one needs. */
-	if (!req->request.path.steps || req->overcommit || f->ranges > RANGES_MAX ||
-	    (req->device_cpus && req->min_nodes != req->max_nodes))
+	if (!req->request.path.steps || req->overcommit || f->ranges > RANGES_MAX)
 		return true;
+	/* Of CPUs for each device it depends on the number of nodes how many tasks one may have. */
 	for (uint32_t nodes = req->min_nodes; nodes <= to; nodes++)
-		if (path_divides(f, req->tasks, nodes))
+		if (path_needed(req, f, nodes) && (any_share || path_divides(f, req->tasks, nodes)))
 			return true;
 	return false;
 }
@@ -327,6 +360,10 @@ static int refuse_path(const struct job_request *req, const struct finding *f, c
 		return err_set(e, "--topo-request=%s: the job needs %u node%s with these domains, but only %u %s them",
 			       path, req->min_nodes, PLURAL(req->min_nodes), f->holding.nodes,
 			       f->holding.nodes == 1 ? "has" : "have");
+	if (req->device_cpus && req->max_nodes > 1)
+		return err_set(e, "--topo-request=%s requests exactly %u core%s on each node, but not each needs as"
+			       " many for its part of %u GPUs with %u CPUs each: request as many cores as these need", path,
+			       cores, PLURAL(cores), req->devices, req->device_cpus);
 	if (need == cores || (!*room && req->tasks > 1 && req->min_nodes != req->max_nodes))
 		return err_set(e, "--topo-request=%s requests %u core%s on each node, but the job's %u tasks cannot be"
 			       " divided evenly among nodes that have these domains so that those of each need as many",
@@ -371,6 +408,11 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 			       " nodes that it may get have at most %llu", option, req->devices, req->device_cpus,
 			       (unsigned long long) req->devices * req->device_cpus, (unsigned long long)
 			       MIN(f->cpus.sum, f->cpus.most * req->max_nodes));
+	if (job_request_may_hold(req, &f->holding) && !steps_start(req, f))
+		return err_set(e, "%s cannot be met: with --ntasks-per-core=1 and devices for each task, Slurm starts"
+			       " no fewer tasks of a step on a node than on the next, and so the job's nodes hold %llu of"
+			       " its %u", option,
+			       (unsigned long long) f->falling, req->tasks);
 	if (request_path_text(&req->request.path, path, sizeof(path)))
 		return refuse_path(req, f, path, each, need.cores, room, e);
 	if (f->named >= 0)

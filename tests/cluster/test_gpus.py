@@ -62,6 +62,11 @@ def whole(request, folders):
     # Ten cores of both packages were planned.
     ("-w cn3 -N1 -n10 --gres=gpu:1 --gres-flags=enforce-binding --cpus-per-gpu=5 --topo-fit=spread --topo-mem=require"
      " --mem=0", "10 tasks on one node\ncores    cn3 0-4\ntouches  1 package"),
+    # Two cores near the GPU of one package, four near those of the other.
+    *((f"-w cn3 -n4 --gpus=3 --cpus-per-gpu=4 --topo-request=/core=6 {more}",
+       "4 tasks on one node\ncores    cn3 0-1,8-11")
+      for more in ("", "-N1")),
+    ("-w cn3,cn4 -n4 --gpus=2 --cpus-per-gpu=8 --topo-request=/core=4", "4 tasks on 2 nodes, 2 on each"),
     # Slurm has no cores for more than the only task.
     ("-w cn3 -N1 -n1 -c10 --ntasks-per-node=2 --topo-request=/package=1/core=5", "1 task of 5 cores on one node"),
     ("-w cn3 -N1 -n1 --ntasks-per-node=2 --topo-fit=spread --topo-mem=require --mem=9", "1 task of 1 core on one node"),
@@ -159,6 +164,13 @@ def test_cores_are_divided_as_the_gpus_are(cluster, words, wanted):
      " job needs 11 cores in one package, but its largest has 8\n"),
     ("-n4 --gpus=4 --cpus-per-gpu=3 --topo-request=/package=1/core=2", "4 GPUs with 3 CPUs each need 12 CPUs, but such"
      " cores of the nodes that it may get have at most 8"),
+    *((f"-n4 -wcn3,cn4 {more} --gpus=3 --cpus-per-gpu=4 --topo-request=/core=4", "not each needs as many for its part"
+       " of 3 GPUs with 4 CPUs each") for more in ("", "-N2")),
+    ("-n5 -wcn3,cn4 -N2 --gpus-per-task=1 --gres-flags=enforce-binding --topo-level=package --ntasks-per-core=1",
+     "cannot be met: with --gres-flags=enforce-binding"),
+    ("-n7 -wcn3,cn4 -N2 --gpus-per-task=1 --topo-level=package --ntasks-per-core=1", "no fewer tasks of a step on a"
+     " node than on the next, and so the job's nodes hold 6 of its 7"),
+    ("-n4 -wcn3,cn4 -N2 -c17 --overcommit --topo-level=package", "needs 9 cores in one package"),
     ("-n2 -c3 --gpus=2 --ntasks-per-core=1 --topo-request=/package=1/core=3", "the job's 2 tasks cannot be divided")])
 def test_requirement_that_no_node_with_gpus_can_meet_is_refused_with_its_reason(cluster, words, reason):
     done = cluster.batch("true", *words.split(), "--topo-fit=require", "-xcn8", check=False)
