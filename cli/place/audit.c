@@ -739,13 +739,18 @@ static int print_table(const struct input *in, const json_t *r, struct err *e)
 	static const char *const cells[] = { "none_better_free", "better_was_free", "unknown", "tasks_span" };
 	const json_t *unknown = json_object_get(r, "kinds_without_topology"), *k;
 	unsigned running = cmd_number(r, "running"), nodes = cmd_number(r, "nodes");
-	struct table *t = table_new("LEVEL|>JOBS|>ON MORE THAN NEEDED|>%|>NONE BETTER FREE|>BETTER WAS FREE|>NOT KNOWN"
-				    "|>TASKS SPAN");
+	unsigned audited = cmd_number(r, "audited");
+	struct table *t = !audited ? NULL : table_new("LEVEL|>JOBS|>ON MORE THAN NEEDED|>%|>NONE BETTER FREE"
+						      "|>BETTER WAS FREE|>NOT KNOWN|>TASKS SPAN");
 	size_t i;
 
 	printf("%u running job%s, of which %u audited, on %u node%s; %u without topology\n\n", running, PLURAL(running),
-	       (unsigned) cmd_number(r, "audited"), nodes, PLURAL(nodes), without(in));
-	for (int level = 0; level < AUDIT_LEVELS; level++) {
+	       audited, nodes, PLURAL(nodes), without(in));
+	if (!running)
+		puts("No job is running, so that there is nothing to audit.");
+	else if (!audited)
+		puts("No job was audited: what is missing is below.");
+	for (int level = 0; t && level < AUDIT_LEVELS; level++) {
 		const json_t *l = json_object_get(json_object_get(r, "levels"), level_keys[level]);
 		unsigned jobs = cmd_number(l, "jobs"), split = cmd_number(l, "split");
 
@@ -759,7 +764,7 @@ static int print_table(const struct input *in, const json_t *r, struct err *e)
 		for (i = 0; i < sizeof(cells) / sizeof(cells[0]); i++)
 			table_cell(t, level == AUDIT_SWITCH && i != 2 ? "-" : "%u", (unsigned) cmd_number(l, cells[i]));
 	}
-	if (table_finish(t, e))
+	if (t && table_finish(t, e))
 		return -1;
 	json_array_foreach(json_object_get(r, "notes"), i, k)
 		puts(json_string_value(k));

@@ -803,6 +803,11 @@ static int print_pending(const struct cmd *c, struct err *e)
 	}
 	free(jobs);
 	now_free(&now);
+	if (rc == 0 && !c->json && !json_array_size(list)) {
+		json_decref(list);
+		puts("No job is pending.");
+		return 0;
+	}
 	if (rc == 0 && !c->json) {
 		struct table *t = table_new("JOB|USER|WAITS FOR|WHERE OR WHY");
 

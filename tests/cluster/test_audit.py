@@ -48,3 +48,23 @@ def test_is_right(cluster, submit, tmp_path):
         assert (told["nodes_with_hidden_jobs"], told["nodes_with_shared_cores"]) == (len(doubtful), 0)
         assert "\x1b" not in json.dumps(told["worst"], ensure_ascii=False)
     assert len(forms) > 1
+
+
+def test_without_jobs_there_is_no_empty_table(cluster, tmp_path):
+    (tmp_path / "jobs").write_text("No jobs in the system\n")
+    (tmp_path / "nodes").write_text(cluster.command(["scontrol", "-a", "show", "node"]).stdout)
+    files = ["--jobs", str(tmp_path / "jobs"), "--nodes", str(tmp_path / "nodes"), "--snapshot", str(
+        cluster.snapshot_file)]
+    assert cluster.topiary("audit", *files).stdout.split("\n\n")[1] == \
+        "No job is running, so that there is nothing to audit.\n"
+    assert json.loads(cluster.topiary("audit", "--json", *files).stdout)["running"] == 0
+    assert cluster.topiary("why", "--pending").stdout == "No job is pending.\n"
+
+
+def test_a_job_on_nodes_without_topology_is_no_empty_table(cluster, submit, tmp_path):
+    wait_running(cluster, submit("-n1"))
+    for what, options in (("job", ["-d"]), ("node", [])):
+        (tmp_path / what).write_text(cluster.command(["scontrol", "-a", *options, "show", what]).stdout)
+    done = cluster.topiary("audit", "--jobs", str(tmp_path / "job"), "--nodes", str(tmp_path / "node"))
+    assert "LEVEL" not in done.stdout, done
+    assert "topology\n\nNo job was audited: what is missing is below.\n" in done.stdout, done
