@@ -290,8 +290,8 @@ static bool path_divides(const struct finding *f, uint32_t tasks, uint32_t nodes
 }
 
 /*
- * Of CPUs for each device, whether so many nodes need all cores of the path: Slurm takes off one with fewer devices than
- * others those that no device needs.
+ * Of CPUs for each device, whether so many nodes need all cores of the path: of one with fewer devices than others
+ * Slurm takes off those that no device needs.
  */
 static bool path_needed(const struct job_request *req, const struct finding *f, uint32_t nodes)
 {
@@ -362,8 +362,8 @@ static int refuse_path(const struct job_request *req, const struct finding *f, c
 			       f->holding.nodes == 1 ? "has" : "have");
 	if (req->device_cpus && req->max_nodes > 1)
 		return err_set(e, "--topo-request=%s requests exactly %u core%s on each node, but not each needs as"
-			       " many for its part of %u GPUs with %u CPUs each: request as many cores as these need", path,
-			       cores, PLURAL(cores), req->devices, req->device_cpus);
+			       " many for its part of %u GPUs with %u CPUs each: request as many cores as these need",
+			       path, cores, PLURAL(cores), req->devices, req->device_cpus);
 	if (need == cores || (!*room && req->tasks > 1 && req->min_nodes != req->max_nodes))
 		return err_set(e, "--topo-request=%s requests %u core%s on each node, but the job's %u tasks cannot be"
 			       " divided evenly among nodes that have these domains so that those of each need as many",
@@ -410,8 +410,8 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 			       MIN(f->cpus.sum, f->cpus.most * req->max_nodes));
 	if (job_request_may_hold(req, &f->holding) && !steps_start(req, f))
 		return err_set(e, "%s cannot be met: with --ntasks-per-core=1 and devices for each task, Slurm starts"
-			       " no fewer tasks of a step on a node than on the next, and so the job's nodes hold %llu of"
-			       " its %u", option,
+			       " no fewer tasks of a step on a node than on the next, and so the job's nodes hold %llu"
+			       " of its %u", option,
 			       (unsigned long long) f->falling, req->tasks);
 	if (request_path_text(&req->request.path, path, sizeof(path)))
 		return refuse_path(req, f, path, each, need.cores, room, e);

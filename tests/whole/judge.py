@@ -242,7 +242,7 @@ def requires(request):
 
 
 def fate(case):
-    if case.fate == "ran" or case.fate == case.stock or case.stock == "refused":
+    if case.fate == "ran" or case.stock.startswith((case.fate, "refused")):
         return
     each = int(step_cpus(case.request) or 1)
     if case.fate == "late" and each > 1 and case.records and int(case.request.step_value("n")) > sum(
@@ -318,8 +318,11 @@ def tasks_held(case, request, node, free, count, surely):
     path = [(level, int(number)) for level, number in re.findall(r"/(\w+)=(\d+)", request.value("topo-request") or "")]
     each, threads, per_node = request.task_cpus, threads_used(request, conf), int(request.value("ntasks-per-node") or 0)
     exact = path and math.prod(number for _, number in path)
-    room = max(len(domain & free) for domain in domains_within(hardware, request.value("topo-level") or "node"))
-    has_gpus = len(case.free_gpus(node)) if case.fate == "waits" else conf.gpus
+    level = request.value("topo-level") if request.value("topo-fit") == "require" else None
+    room = max(len(domain & free) for domain in domains_within(hardware, level or "node"))
+    kind = re.search(r"gpu:([\w.]*[a-z][\w.]*):", " ".join(request.options))
+    has_gpus = len([gpu for gpu in (case.free_gpus(node) if case.fate == "waits" else range(conf.gpus))
+                    if not kind or conf.types[gpu] == kind[1]])
     if path and not path_fits(hardware, path, free, frozenset(range(len(hardware.cores)))):
         return []
 
@@ -361,7 +364,7 @@ def had(case):
     And why a refusal by an option that rules requirements out is right."""
     said = " ".join(case.said)
     part = re.search(r"error: (\d): --topo", said)
-    request = Request([case.request.components[int(part[1]) if part else 0]])
+    request = Request([case.request.components[int(part[1]) if part else 0]], defaults=case.request.defaults)
     if "jobs may share cores" in said:
         return not case.forced
     ruled_out = re.search("cannot be met: (--[a-z-]+|the requested (?:sockets|distribution))", said)
@@ -378,9 +381,8 @@ def had(case):
         return False
     simple = ("-n", "-N", "-c", "-w", "--topo-fit", "--topo-level", "--topo-request", "--topo-mem", "--mem",
               "--ntasks-per-node", "--cpus-per-gpu", "--gpus", "--gres=gpu")
-    # Of several nodes Slurm decides how many GPUs each has, and of which type they are.
-    if request.value("topo-fit") == "spread" or request.value("gpus") and request.value("N") != "1" or any(
-            any(case.confs[node].types) for node in case.order):
+    # Of several nodes Slurm decides how many GPUs each has.
+    if request.value("gpus") and request.value("N") != "1":
         return None
     return True if "--mem=0" not in request.options and all(
         word.startswith(simple) for word in request.options) and can_hold(
@@ -438,9 +440,10 @@ def gpus_of_job(case):
     """Of all sets of free GPUs and free cores of its node, the job has one that is as near as any."""
     request = case.request
     if len(case.records) != 1 or case.preempted or case.forced or request.array or request.value(
-            "exclusive") is not None or request.value("topo-fit") in ("off", "spread", "require") or any(
+            "cpus-per-gpu") or request.value("exclusive") is not None or request.value("topo-fit") in (
+            "off", "spread", "require") or any(
             request.value(f"topo-{name}") for name in ("level", "request", "mem")) or any(word.startswith((
-                "--gres-flags", "--cpus-per-gpu", "--overcommit", "--spread-job", "--ntasks-per-socket",
+                "--gres-flags", "--overcommit", "--spread-job", "--ntasks-per-socket",
                 "--sockets-per-node", "-m")) for word in request.options):
         return
     record = case.records[0]
@@ -692,7 +695,8 @@ def why_memory(case, record, request, told):
         mine = len(hardware.cores_of(pus) & cores)
         near += own if mine else 0
         short |= wanted * mine / len(cores) > own * 1.02 + 1
-    if "may be far" in told.get("memory", "") and wanted < near * 0.98 - 200:
+    # Of an array, other tasks may have had memory there.
+    if "may be far" in told.get("memory", "") and not request.array and wanted < near * 0.98 - 200:
         yield Fault("memory", told["memory"], f"{node}: {wanted} MB, the NUMA nodes of {sorted(cores)} have {near:.0f}")
     elif short and "memory" not in told and request.value("topo-mem") != "off" and request.value("topo-fit") != "off":
         yield Fault("memory is far and not said", str(told), f"{node}: {wanted} MB, {sorted(cores)}, {near:.0f} there")

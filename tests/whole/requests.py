@@ -5,16 +5,19 @@ from dataclasses import dataclass, field
 
 PLACES = ["compact", "scatter", "compact:numa", "compact:l3", "scatter:numa", "scatter:package", "scatter:l3",
           "compact:core", "mem", "gpu", "gpu"]
+OVERRIDES = {"cpus-per-gpu": ("-c", "--cpus-per-task"), "mem-per-gpu": ("--mem=", "--mem-per-cpu=")}
 MEMBINDS = ["local", "bind", "interleave", "interleave:job", "dram", "hbm", "capacity", "bandwidth"]
 
 
 @dataclass
 class Request:
-    """Options as words; components: of each part of a heterogeneous job, else of one. matrix: ranks of one, 0 none."""
+    """Options as words; components: of each part of a heterogeneous job, else of one. matrix: ranks of one, 0 none.
+    defaults: what the partition has for each GPU, by the option that states it."""
     components: list
     srun: list = field(default_factory=list)
     array: int = 0
     matrix: int = 0
+    defaults: dict = field(default_factory=dict)
 
     @property
     def options(self):
@@ -27,7 +30,13 @@ class Request:
                 return word.partition("=")[2]
             if len(name) == 1 and word.startswith(f"-{name}") and not word.startswith("--"):
                 return word[2:]
+        if name in self.defaults and self.gpus(part) and not any(
+                word.startswith(OVERRIDES[name]) for word in self.components[part]):
+            return str(self.defaults[name])
         return "" if f"--{name}" in self.components[part] else None
+
+    def gpus(self, part=0):
+        return any(word.startswith(("--gres=", "--gpus")) for word in self.components[part])
 
     @property
     def task_cpus(self):
@@ -54,7 +63,8 @@ class Request:
         """The same without Topiary."""
         def without(words):
             return [word for word in words if not word.startswith("--topo")]
-        return Request([without(words) for words in self.components], without(self.srun), self.array)
+        return Request([without(words) for words in self.components], without(self.srun), self.array,
+                       defaults=self.defaults)
 
 
 def draw_loads(rng, group):
@@ -141,8 +151,8 @@ def draw_step(rng, gpus):
     return words
 
 
-def draw(rng, group, idle):
-    """group as above, of it what is left; idle: nodes without a load."""
+def draw(rng, group, idle, defaults):
+    """group as above, of it what is left; idle: nodes without a load; defaults: the partition's."""
     nodes = 1 if len(group) == 1 or rng.random() < 0.7 else 2
     cores, threads, gpus = (min(of[i] for of in group.values()) for i in range(3))
     cpus = max(1, int(cores * threads * rng.choice([0.3, 0.6, 0.6, 1])))
@@ -157,7 +167,7 @@ def draw(rng, group, idle):
         words += draw_gpus(rng, gpus, -(-tasks // nodes))
         if rng.random() < (0.3 if each == 1 else 0.03):      # beside -c it is refused
             words.append(f"--cpus-per-gpu={rng.choice([1, 2, 3, 4, 5, 7, 8])}")
-    has_gpus = any(word.startswith(("--gres=", "--gpus")) for word in words)
+    has_gpus = Request([words]).gpus()
     whole = 0.3 if idle == set(group) else 0.15 * (len(idle) >= nodes)
     for chance, more in ((whole, "--exclusive"), (0.12, "-w" + ",".join(rng.sample(sorted(group), nodes))),
                          (0.1, f"--ntasks-per-node={-(-tasks // nodes) + rng.choice([0, 0, 1])}"),
@@ -169,7 +179,7 @@ def draw(rng, group, idle):
                          (0.03, "-m" + rng.choice(["cyclic", "block:cyclic", "block:block", "plane=2"]))):
         if rng.random() < chance and not (more.startswith("--mem") and any(w.startswith("--mem") for w in words)):
             words.append(more)
-    request = Request([words])
+    request = Request([words], defaults=defaults)
     kind = rng.random()
     if kind < 0.12:
         pass      # a plain job

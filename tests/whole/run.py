@@ -95,6 +95,17 @@ class Site(Cluster):
             for ending in self.jobs.values() for state, partition, _ in ending)
 
 
+def draw_defaults(rng):
+    """What a partition has for each GPU of a job that does not say, by the option that does."""
+    return ({"cpus-per-gpu": rng.choice([1, 2, 3, 5])} if rng.random() < 0.15 else {}) | (
+        {"mem-per-gpu": rng.choice([100, 2000])} if rng.random() < 0.1 else {})
+
+
+def words_of(defaults):
+    names = {"cpus-per-gpu": "DefCpuPerGPU", "mem-per-gpu": "DefMemPerGPU"}
+    return "".join(f" {names[name]}={value}" for name, value in defaults.items())
+
+
 class Round:
     """A cluster with its groups, and a stock one for jobs that do not run."""
 
@@ -113,8 +124,11 @@ class Round:
         rng = random.Random(f"{seed}/{number}")
         self.preempts = rng.random() < 0.4
         self.forced = set() if self.preempts else {group for group in self.groups if rng.random() < 0.1}
+        self.defaults = {group: draw_defaults(random.Random(f"{seed}/{number}/{group}/defaults"))
+                         for group in self.groups}
         self.partitions = {group: ",".join(names) + (" OverSubscribe=FORCE:2" if group in self.forced else "")
-                           + (" PriorityTier=10" if self.preempts else "") for group, names in self.groups.items()}
+                           + (" PriorityTier=10" if self.preempts else "") + words_of(self.defaults[group])
+                           for group, names in self.groups.items()}
         if self.preempts:
             self.partitions |= {f"low{group}": ",".join(names) for group, names in self.groups.items()}
         self.clusters, self.lock, self.stopped = {}, threading.Lock(), threading.Event()
@@ -188,7 +202,7 @@ class Round:
                 time.sleep(0.05)
 
     def load(self, site, folder, loads, group):
-        """Jobs that run until they are cancelled: their numbers and records."""
+        """Jobs that run until they are cancelled or preempted: their numbers and records."""
         jobs, records = [], []
         for nth, words in enumerate(loads):
             words = words if not site.stock else requests.Request([words]).stock().options
@@ -204,7 +218,8 @@ class Round:
                 records.append(judges.Record(path.read_text(), site.confs))
             else:
                 self.cancel(site, [job])      # there is no room for it
-        return jobs, records
+        gone = self.preempted(site, jobs)      # for later ones
+        return [[one for job, one in zip(jobs, of) if job not in gone] for of in (jobs, records)]
 
     def run(self, site, folder, group, request):
         """A case: its fate, and its folder's files by the start of their names."""
@@ -253,8 +268,8 @@ class Round:
             cores, threads, gpus = sizes[words[0][2:]]
             sizes[words[0][2:]] = (max(1, cores - int(words[2][2:]) // threads), threads, gpus)
         idle = set(names) - {words[0][2:] for words in loads}
-        drawn = [requests.draw(random.Random(f"{self.seed}/{self.number}/{group}/{number}/{nth}"), sizes, idle)
-                 for nth in range(CASES_A_LOAD)]
+        drawn = [requests.draw(random.Random(f"{self.seed}/{self.number}/{group}/{number}/{nth}"), sizes, idle,
+                               self.defaults[group]) for nth in range(CASES_A_LOAD)]
         folder = site.folder / "work" / f"{group}.{number}"
         folder.mkdir(mode=0o755)
         jobs, records = self.load(site, folder, loads, group)
@@ -263,7 +278,7 @@ class Round:
             if self.only and self.only != name:
                 continue
             fate, runs = self.run(site, folder / str(nth), group, request)
-            stock = "" if fate == "ran" else self.as_stock(folder.name, group, loads, request, nth)
+            stock = "" if fate == "ran" else self.as_stock(folder.name, group, loads, records, request, nth)
             gone = self.preempted(site, jobs)
             cases = [judges.Case(request, {node: self.hardware[node] for node in names}, site.confs, names,
                                  [record for job, record in zip(jobs, records) if job not in gone],
@@ -283,14 +298,21 @@ class Round:
         told = site.command(["squeue", "-h", "-o", "%A %T"]).stdout.splitlines()
         return set(jobs) - {line.split()[0] for line in told if line.endswith(" RUNNING")}
 
-    def as_stock(self, name, group, loads, request, nth):
+    def as_stock(self, name, group, loads, ours, request, nth):
+        """The fate; other cores or GPUs that are free are no comparison."""
         site = self.cluster(True)
         folder = site.folder / "work" / f"{name}.{nth}"
         folder.mkdir(mode=0o755)
-        jobs, _ = self.load(site, folder, loads, group)
+        jobs, records = self.load(site, folder, loads, group)
         told, _ = self.run(site, folder / "case", group, request.stock())
         self.cancel(site, jobs)
-        return told
+        return told + ("" if taken(records) == taken(ours) else " beside other cores")
+
+
+def taken(records):
+    """Of the nodes, by jobs."""
+    return {(node, kind, one) for record in records for kind, of in (("core", record.cores), ("GPU", record.gpus))
+            for node, some in of.items() for one in some}
 
 
 def fill(case, files):

@@ -6,7 +6,7 @@ import pytest
 from rig.machines import machine
 
 from . import run
-from .judge import Case, Conf, Hardware, Record, judge
+from .judge import Case, Conf, Hardware, Record, had, judge
 from .requests import Request
 
 WHY = """\
@@ -108,6 +108,22 @@ def test_each_untruth_is_found(kind):
     case = true_case()
     UNTRUE[kind](case)
     assert kind in {fault.kind for fault in judge(case)}
+
+
+@pytest.mark.parametrize("options, can", [
+    ("--gres=gpu:b:2 --topo-fit=require", True), ("--gres=gpu:a:2 --topo-fit=require", False),
+    ("--topo-fit=spread --topo-mem=require --mem=10", True), ("--topo-fit=spread --topo-mem=require --mem=900", False),
+    ("--topo-level=l3 -c32 --topo-mem=require --mem=10", True), ("--topo-fit=require --topo-level=l3 -c32", False),
+    ("--gpus=2 --topo-fit=require --topo-level=l3", True)])
+def test_which_requirements_can_be_had(options, can):
+    """Typed GPUs and spread tasks, too; of one package with 500 MB a preferred level is given up. DefCpuPerGPU=9."""
+    case = true_case()
+    case.request = Request([["-n1", "-N1", *options.split()]])
+    case.confs = {"n1": case.confs["n1"]._replace(types=["a", "b", "b"])}
+    case.fate = "waits"
+    assert had(case) is can
+    case.request.defaults = {"cpus-per-gpu": 9}
+    assert had(case) is (can and "--gpus=2" not in options)
 
 
 def test_sample():
