@@ -122,9 +122,9 @@ struct input {
 	struct observed *observed;
 };
 
-static int program_run(const char *const argv[], struct buf *out, struct err *e)
+static int program_run(const char *const argv[], enum cmd_stderr how, struct buf *out, struct err *e)
 {
-	int rc = cmd_program(argv, STDERR_OURS, OUTPUT_SECONDS, OUTPUT_MAX_BYTES, out, e);
+	int rc = cmd_program(argv, how, OUTPUT_SECONDS, OUTPUT_MAX_BYTES, out, e);
 
 	if (rc > 0) {
 		buf_free(out);
@@ -136,7 +136,7 @@ static int program_run(const char *const argv[], struct buf *out, struct err *e)
 static int input_read(const char *file, const char *const argv[], struct buf *out, const char **name, struct err *e)
 {
 	*name = argv[0];
-	return file ? file_read_input(file, OUTPUT_MAX_BYTES, name, out, e) : program_run(argv, out, e);
+	return file ? file_read_input(file, OUTPUT_MAX_BYTES, name, out, e) : program_run(argv, STDERR_OURS, out, e);
 }
 
 /* A topology that partitions have as their own. */
@@ -193,7 +193,7 @@ static int switches_read(struct scontrol *s, const struct args *a, struct err *e
 	}
 	if (rc || a->nswitches || a->nodes)
 		return rc;
-	if (!program_run(show, &shown, &unused)) {
+	if (!program_run(show, STDERR_OURS, &shown, &unused)) {
 		buf_add(&shown, "", 1);
 		if (!shown.failed)
 			scontrol_words(shown.data, "PartitionName", partition_word, &own);
@@ -204,9 +204,13 @@ static int switches_read(struct scontrol *s, const struct args *a, struct err *e
 		const struct topology *t = i ? &own.list[i - 1] : NULL;
 		const char *const topology[] = { "scontrol", "show", "topology", t ? t->name : NULL, NULL };
 
-		if (program_run(topology, &b, &unused))
+		/* Of a cluster without a topology scontrol says that on stderr, and succeeds. */
+		int failed = program_run(topology, STDERR_DROPPED, &b, &why);
+
+		if (failed)
 			buf_free(&b);
-		if (scontrol_read_switches(s, &b, "scontrol show topology", t ? t->partitions.data : NULL, &why))
+		if (scontrol_read_switches(s, &b, "scontrol show topology", t ? t->partitions.data : NULL, &why) ||
+		    failed)
 			log_warning("%s; switches %s%s are not counted", why.text, t ? "of partitions " : "",
 				    t ? t->partitions.data : "of the cluster");
 	}
@@ -233,7 +237,7 @@ static int scontrol_read(struct input *u, const struct args *a, struct err *e)
 	if (switches_read(&u->audit.s, a, e))
 		return -1;
 	/* slurmctld still shows jobs that ended in the last MinJobAge seconds. */
-	if (!a->nodes && !program_run(config, &b, &unused)) {
+	if (!a->nodes && !program_run(config, STDERR_OURS, &b, &unused)) {
 		buf_add(&b, "", 1);
 		age = b.failed ? NULL : strstr(b.data, "\nMinJobAge");
 		if (age && (age = strchr(age, '=')))
@@ -301,6 +305,7 @@ static int given_use(struct input *u, const struct given *g, const char **own, s
 static int given_read(struct input *u, const char *what, struct given **list, size_t *n, struct err *e)
 {
 	const char *file = strchr(what, '=');
+	bool known = false;
 	struct given *g;
 	struct stat st;
 
@@ -311,6 +316,10 @@ static int given_read(struct input *u, const char *what, struct given **list, si
 			return free(hosts), err_set(e, "out of memory");
 		g->nodes = hostset_parse(hosts, e);
 		free(hosts);
+		for (size_t i = 0; g->nodes && i < u->audit.s.nnodes; i++)
+			known |= hostset_has(g->nodes, u->audit.s.nodes[i].name);
+		if (g->nodes && !known)
+			log_warning("--topology %s: scontrol shows none of these nodes", what);
 		return g->nodes ? xml_shape(file + 1, &g->strings, e) : err_within(e, "--topology %s", what);
 	}
 	if (stat(what, &st) || !S_ISDIR(st.st_mode))
@@ -323,6 +332,7 @@ static int given_read(struct input *u, const char *what, struct given **list, si
 		snprintf(path, sizeof(path), "%s/%s.xml", what, u->audit.s.nodes[i].name);
 		if (strchr(u->audit.s.nodes[i].name, '/') || access(path, F_OK))
 			continue;
+		known = true;
 		if (xml_shape(path, &strings, &why)) {
 			log_warning("%s; the node counts as one without XML", why.text);
 			continue;
@@ -331,6 +341,8 @@ static int given_read(struct input *u, const char *what, struct given **list, si
 			return strings_free(&strings), err_set(e, "out of memory");
 		*g = (struct given){ .strings = strings, .node = &u->audit.s.nodes[i] };
 	}
+	if (!known)
+		log_warning("--topology %s: no file is called NODE.xml after a node that scontrol shows", what);
 	return 0;
 }
 
@@ -355,7 +367,7 @@ static int collect(struct input *u, struct args *a, struct err *e)
 			continue;
 		k->node = node->name;
 		snprintf(file, sizeof(file), "%s.xml", node->name);
-		if (program_run(argv, &b, &why) || cmd_write(file, &b, &why)) {
+		if (program_run(argv, STDERR_OURS, &b, &why) || cmd_write(file, &b, &why)) {
 			log_warning("lstopo on %s: %s", node->name, why.text);
 		} else if (asprintf(&option, "%s=%s", node->name, file) < 0) {
 			return buf_free(&b), err_set(e, "out of memory");
@@ -557,15 +569,16 @@ static unsigned without(const struct input *in)
 
 #define COLLECT "srun -N1 -n1 -t5 -w %s lstopo-no-graphics --of xml --whole-system > %s.xml"
 
-static const struct total { const char *key, *text; } totals[] = {
-	{ "spread_by_request", "jobs asked for sockets or tasks per socket; not counted at these levels" },
-	{ "gpus_far", "jobs with GPUs that are near none of their cores" },
-	{ "gpus_unknown", "jobs with GPUs whose place is not known" },
-	{ "numa_promised_twice", "NUMA nodes whose jobs were promised more memory than they have" },
-	{ "nodes_with_hidden_jobs", "nodes with more CPUs allocated than the jobs that were read have (PrivateData, or "
-	  "jobs that began or ended meanwhile)" },
-	{ "node_records_refused", "records of nodes without a valid name, or with that of another" },
-	{ "nodes_with_shared_cores", "nodes where several jobs have the same cores (OverSubscribe, scontrol suspend)" },
+static const struct total { const char *key, *one, *text; } totals[] = {
+	{ "spread_by_request", "job", "that asked for sockets or tasks per socket; not counted at these levels" },
+	{ "gpus_far", "job", "with GPUs that are near none of its cores" },
+	{ "gpus_unknown", "job", "with GPUs whose place is not known" },
+	{ "numa_promised_twice", "NUMA node", "whose jobs were promised more memory than there is" },
+	{ "nodes_with_hidden_jobs", "node", "with more CPUs allocated than the jobs that were read have (PrivateData, "
+	  "or jobs that began or ended meanwhile)" },
+	{ "node_records_refused", "node record", "without a valid name, or with that of another" },
+	{ "nodes_with_shared_cores", "node",
+	  "where several jobs have the same cores (OverSubscribe, scontrol suspend)" },
 };
 #define TOTALS (sizeof(totals) / sizeof(totals[0]))
 
@@ -684,7 +697,8 @@ static json_t *report_new(const struct input *in, bool with_jobs, struct err *e)
 	for (size_t i = 0; i < TOTALS; i++) {
 		json_object_set_new(r, totals[i].key, json_integer(total[i]));
 		if (total[i])
-			json_array_append_new(notes, json_sprintf("%u %s", total[i], totals[i].text));
+			json_array_append_new(notes, json_sprintf("%u %s%s %s", total[i], totals[i].one,
+								  PLURAL(total[i]), totals[i].text));
 	}
 	for (int level = 0; u->cluster && level < AUDIT_LEVELS; level++)
 		json_object_set_new(by_level, level_keys[level], level_json(u, level));
@@ -778,9 +792,11 @@ static int print_table(const struct input *in, const json_t *r, struct err *e)
 	json_array_foreach(unknown, i, k) {
 		const char *names = cmd_text(k, "nodes"), *one = cmd_text(k, "one");
 
-		printf("  %u with %u x %u cores and %u threads each: %.200s%s%s\n    " COLLECT "\n",
+		unsigned threads = cmd_number(k, "threads");
+
+		printf("  %u with %u x %u cores and %u thread%s each: %.200s%s%s\n    " COLLECT "\n",
 		       (unsigned) cmd_number(k, "count"), (unsigned) cmd_number(k, "sockets"),
-		       (unsigned) cmd_number(k, "cores"), (unsigned) cmd_number(k, "threads"), names,
+		       (unsigned) cmd_number(k, "cores"), threads, PLURAL(threads), names,
 		       strlen(names) > 200 ? "..." : "",
 		       json_is_true(json_object_get(k, "several_topologies")) ? " (this kind has several topologies)" :
 		       "", one, one);

@@ -32,7 +32,9 @@ def test_is_right(cluster, submit, tmp_path):
             (tmp_path / form).write_text(done.stdout)
             forms.append(["--nodes", tmp_path / "nodes", "--jobs", tmp_path / form])
     for files in forms:
-        told = json.loads(cluster.topiary("audit", "--json", *map(str, files), *map(str, words)).stdout)
+        done = cluster.topiary("audit", "--json", *map(str, files), *map(str, words))
+        assert not done.stderr, "of this cluster without a topology scontrol says so on stderr"
+        told = json.loads(done.stdout)
         said = {job["job"]: job for job in told["jobs"]}
         doubtful = [of["jobs"] for of in told["not_audited"] if "its name may imitate it" in of["finding"]]
         assert doubtful == ([] if "json" in str(files) else jobs[-1:]), (files, told["not_audited"])

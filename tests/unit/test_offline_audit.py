@@ -314,7 +314,17 @@ def test_without_topology(audit):
          "several_topologies": False}]
     assert reasons(told) == {"a node of it has no topology, or slurm.conf describes it otherwise": "2"}
     text = audit(nodes, one_job(1, "0-1"), xml=None, form="-v")
-    assert "  2 with 1 x 4 cores and 1 threads each: n[3-4]\n    srun -N1 -n1 -t5 -w n4 lstopo-no-graphics" in text
+    assert "  2 with 1 x 4 cores and 1 thread each: n[3-4]\n    srun -N1 -n1 -t5 -w n4 lstopo-no-graphics" in text
+
+
+def test_topology_of_none_of_the_nodes(audit, tmp_path):
+    """A typing error does not pass for nodes without topology."""
+    (tmp_path / "empty").mkdir()
+    given = ["--topology", f"m[1-2]={tmp_path}/x.xml", "--topology", tmp_path / "empty"]
+    text = audit(node_text(), one_job(1, "0-1"), *given, xml="n1", form="-v")
+    assert f"--topology m[1-2]={tmp_path}/x.xml: scontrol shows none of these nodes" in text
+    assert f"--topology {tmp_path}/empty: no file is called NODE.xml after a node" in text
+    assert text.count("topiary: --topology ") == 2
 
 
 def test_a_kind_with_two_topologies(audit, tmp_path):
@@ -355,6 +365,7 @@ def test_hidden_jobs(audit):
     """PrivateData: slurmctld has more CPUs allocated than the jobs that it shows have."""
     assert audit(node_text(allocated=6), one_job(1, "0-1"))["nodes_with_hidden_jobs"] == 1
     assert audit(node_text(allocated=2), one_job(1, "0-1"))["nodes_with_hidden_jobs"] == 0
+    assert "\n1 node with more CPUs allocated" in audit(node_text(allocated=6), one_job(1, "0-1"), form="-v")
     assert audit(node_text(), "No jobs in the system\n")["running"] == 0
 
 
