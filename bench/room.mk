@@ -32,7 +32,7 @@ $(eval $(call linked,select_probe,$(BUILD)/bench/select_probe.so,bench/select_pr
 $(eval $(call linked,select_record,$(BUILD)/bench/select_record.so,bench/select_record.c,,,,-shared))
 $(call objects,bench/select_probe.c bench/select_record.c): ROOM_CFLAGS = -DNDEBUG -Ilib -isystem \
 	$(checked_slurm_src)
-$(eval $(call bench_of,select,select_plugin,time hostile waits real trace memory gpu controller))
+$(eval $(call bench_of,select,select_plugin,time hostile waits traces real trace memory gpu controller))
 
 # SimGrid (libsimgrid-dev) is for bench-map-sim alone, which says so where it is missing.
 BENCH_map_NEEDS = $(if $(wildcard /usr/include/simgrid/engine.h),map_sim)

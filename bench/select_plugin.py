@@ -8,7 +8,7 @@ import select_trace
 import select_waits
 
 PLANS = ("time", "time --topology tree --nodes 10000 --loads 80 --asked 2x16 4x32",
-         "time --gpus --nodes 1000 10000 --loads 50 80 95 --ms 800", "hostile", "waits", "trace --repeat 3",
+         "time --gpus --nodes 1000 10000 --loads 50 80 95 --ms 800", "hostile", "waits", "traces", "trace --repeat 3",
          "memory --repeat 2",
          "gpu --jobs 200 --run 5 --load 120 --repeat 3",
          "controller --nodes 1000 10000 --jobs 200 --run 8 --repeat 3",

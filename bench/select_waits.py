@@ -17,7 +17,9 @@ from pathlib import Path
 from common import BUILD, Part, side_by_side, synthetic
 from select_trace import CLUSTERS as SETTINGS
 from select_trace import Job, Recorded
+from traces import TRACES, fetch, sample, snapshot
 
+QUEUE = "prefer:weight=queue"
 # Nodes of so many PUs, and how many of them.
 CLUSTERS = {
     "equal": [("Package:2 [NUMANode] L3Cache:4 Core:8 PU:1", 64, 12)],
@@ -35,14 +37,6 @@ CLUSTERS = {
     "GPUs on some": [("Package:2 [NUMANode] L3Cache:4 Core:8 PU:1 + GPU@0-31 GPU@0-31 GPU@32-63 GPU@32-63", 64, 4),
                      ("Package:2 [NUMANode] L3Cache:4 Core:8 PU:1", 64, 8)],
 }
-
-
-def snapshot(kinds):
-    text, first = "topiary-snapshot 1\n", 1
-    for nth, (shape, _, nodes) in enumerate(kinds):
-        text += f"shape k{nth} {shape}\nnodes cn[{first:03}-{first + nodes - 1:03}] k{nth}\n"
-        first += nodes
-    return text + "end\n"
 
 
 def trace(cluster, seed, load, jobs):
@@ -81,43 +75,70 @@ def trace(cluster, seed, load, jobs):
         for i, (at, (nodes, tasks, cpus, run, limit, memory, gpus)) in enumerate(zip(starts, rows)))
 
 
-def replayed(folder, cluster, seed, load, jobs):
+POLICIES = ("stock", "block", "prefer", QUEUE)
+
+
+def replayed(folder, cluster, seed, load, text):
     nodes, past = folder / f"{cluster}.snapshot", folder / f"{cluster}.{seed}.{load}"
-    past.write_text(trace(cluster, seed, load, jobs))
-    done = subprocess.run([BUILD / "topiary", "replay", "--json", "--snapshot", nodes, past], check=True,
-                          capture_output=True, text=True)
+    past.write_text(text)
+    done = subprocess.run([BUILD / "topiary", "replay", "--json", "--snapshot", nodes, "--policies", ",".join(POLICIES),
+                           past], check=True, capture_output=True, text=True)
     past.unlink()
     return {policy["policy"]: policy for policy in json.loads(done.stdout)["policies"]}
 
 
-def waits_run(sheet, args):
+def waits_table(sheet, args, clusters, text_of):
+    """clusters: {name: kinds of nodes}; text_of(cluster, seed, load, jobs): a trace. The rows."""
     head = ("", "wait of Slurm, s", "relative", "of one trace, at most", "p90", "makespan", "dominated, %",
-            "of Slurm BLOCK, %")
+            "of Slurm BLOCK, %", "TopoWeight=queue: wait, relative", "dominated, %")
     rows = []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
-        for cluster, kinds in CLUSTERS.items():
+        for cluster, kinds in clusters.items():
             (Path(folder) / f"{cluster}.snapshot").write_text(snapshot(kinds))
             for load in args.loads:
-                found = list(pool.map(lambda seed, c=cluster, at=load: replayed(Path(folder), c, seed, at, args.jobs),
-                                      range(1, args.seeds + 1)))
+                found = list(pool.map(lambda seed, c=cluster, at=load: replayed(
+                    Path(folder), c, seed, at, text_of(c, seed, at, args.jobs)), range(1, args.seeds + 1)))
                 best = [min(of["stock"]["wait_mean_seconds"], of["block"]["wait_mean_seconds"]) for of in found]
 
                 def mean(name, *policies, found=found):
                     return min(statistics.mean(of[policy][name] for of in found) for policy in policies)
 
-                def beside(name, of_slurm=None):
-                    return mean(name, "prefer") / max(1e-9, of_slurm or mean(name, "stock", "block"))
+                def beside(name, of_slurm=None, ours="prefer"):
+                    return mean(name, ours) / max(1e-9, of_slurm or mean(name, "stock", "block"))
                 rows.append((f"{cluster}, {load} %", statistics.mean(best),
                              beside("wait_mean_seconds", statistics.mean(best)),
                              max(of["prefer"]["wait_mean_seconds"] / max(1, b) for of, b in zip(found, best)),
                              beside("wait_p90_seconds"), beside("makespan_seconds"),
-                             mean("dominated_percent", "prefer"), mean("dominated_percent", "block")))
+                             mean("dominated_percent", "prefer"), mean("dominated_percent", "block"),
+                             beside("wait_mean_seconds", statistics.mean(best), QUEUE),
+                             mean("dominated_percent", QUEUE)))
     sheet.table(head, rows)
+    return rows
+
+
+def waits_run(sheet, args):
+    rows = waits_table(sheet, args, CLUSTERS, trace)
     for what, column, goal in (("mean wait", 2, "<= 1.00"), ("p90 of the waits", 4, "<= 1.00"),
                                ("makespan", 5, "<= 1.01")):
         sheet.add(f"{what} relative to the better of Slurm and Slurm BLOCK, by replay, the worst of {len(rows)} sets",
                   max(row[column] for row in rows), "times", goal,
                   f"mean {statistics.mean(row[column] for row in rows):.3f}")
+
+
+def traces_run(sheet, args):
+    """Of traces that are not here each is fetched; those that cannot be had are named."""
+    there = {}
+    for name in args.traces:
+        try:
+            fetch(name)
+            there[name] = TRACES[name].kinds
+        except RuntimeError as e:
+            print(f"left out: {e}")
+    for row in waits_table(sheet, args, there, lambda name, seed, load, jobs: sample(name, jobs, load, seed - 1)):
+        name, _, mean, worst, p90, makespan, ours, block, queue, theirs = row
+        sheet.add(f"{name}: mean wait relative to the better of Slurm and Slurm BLOCK", mean, "times", "<= 1.00",
+                  f"one copy at most {worst:.2f}, p90 {p90:.2f}, makespan {makespan:.2f}; dominated {ours:.1f} %, "
+                  f"{block:.1f} % Slurm BLOCK; TopoWeight=queue: {queue:.2f}, dominated {theirs:.1f} %")
 
 
 # --- on real slurmctlds, side by side: a minute of the trace is a second there, and 64 MB are 1 MB
@@ -190,6 +211,10 @@ def real_run(sheet, args):
 PARTS = {"waits": Part(waits_run, "how long jobs wait, by replay", {
     "loads": ([70, 80, 90, 95], "percent of all PUs that the jobs ask for"), "seeds": (24, "traces of each set"),
     "jobs": (3000, "of a trace")}),
+    "traces": Part(traces_run, "how long the jobs of real clusters wait, by replay", {
+        "traces": (list(TRACES), "which"), "loads": ([90], "percent of all PUs that the jobs ask for"),
+        "seeds": (5, "copies of each, with submissions up to ten minutes earlier or later in all but the first"),
+        "jobs": (3000, "of a trace")}),
     "real": Part(real_run, "how long jobs wait on real slurmctlds, by class of job", {
         "sets": (list(SETS), "a cluster and its load"), "real_jobs": (150, "of a trace"), "seed": (1, "of the traces"),
         "at_once": (3, "sets"), "picture": ("", "write the figures to an SVG file")})}

@@ -22,7 +22,7 @@
 
 enum column {
 	JOB, SUBMIT, START, END, NODES, TASKS, TASK_CPUS, ALLOC_CPUS, N_CPUS, REQ_CPUS, LIMIT, TIME_LIMIT, MINUTES, FIT,
-	LEVEL, COMMENT, NODE_LIST, MEMORY, REQ_MEM, GPUS, ALLOC_TRES, REQ_TRES, RUN, OTHER, COLUMN_COUNT,
+	LEVEL, COMMENT, NODE_LIST, MEMORY, REQ_MEM, GPUS, ALLOC_TRES, REQ_TRES, RUN, NODE_OF_CPU, OTHER, COLUMN_COUNT,
 };
 
 static const struct {
@@ -129,6 +129,8 @@ static int read_head(struct reader *r, char *const *words, size_t n)
 /* 0; 1 for a row of sacct that is cut by a line break in a comment; -1. A comment in the last column may have '|'. */
 static int read_values(struct reader *r, char *const *words, size_t n)
 {
+	bool allocated = r->is_swf && n > SWF_COLUMNS && *words[SWF_COLUMNS] == '{';
+
 	if (n > r->ncolumns && (r->is_swf || r->order[r->ncolumns - 1] == COMMENT))
 		n = r->ncolumns;
 	if (n < r->ncolumns && *r->separators == '|')
@@ -139,6 +141,8 @@ static int read_values(struct reader *r, char *const *words, size_t n)
 		r->values[c] = "";
 	for (size_t i = 0; i < n; i++)
 		r->values[r->order[i]] = r->is_swf && *words[i] == '-' ? "" : words[i];
+	if (allocated)
+		r->values[NODE_OF_CPU] = words[SWF_COLUMNS];
 	return 0;
 }
 
@@ -297,6 +301,22 @@ static int read_request(struct reader *r, struct past_job *job)
 	return 0;
 }
 
+/* "{1,1,2}": the node of each CPU, those of a node together. */
+static unsigned swf_nodes(const char *list)
+{
+	unsigned long last = 0, is;
+	unsigned n = 0;
+	char *end;
+
+	while (*list == '{' || *list == ',') {
+		is = strtoul(list + 1, &end, 10);
+		n += list + 1 < end && (!n || is != last);
+		last = is;
+		list = end;
+	}
+	return *list == '}' ? n : 0;
+}
+
 static int read_size(struct reader *r, struct past_job *job)
 {
 	static const enum column cpu_columns[] = { ALLOC_CPUS, N_CPUS, REQ_CPUS };
@@ -313,8 +333,12 @@ static int read_size(struct reader *r, struct past_job *job)
 	else if (cpus)
 		job->tasks = cpus < job->nodes ? job->nodes : cpus, job->task_cpus = 1;
 	job->task_cpus += !job->task_cpus;
-	if (r->is_swf && r->nodes && r->nodes->cpus)
-		job->nodes = (job->tasks + r->nodes->cpus - 1) / r->nodes->cpus;
+	if (r->is_swf && r->nodes && r->nodes->cpus) {
+		unsigned least = (job->tasks + r->nodes->cpus - 1) / r->nodes->cpus;
+
+		job->nodes = swf_nodes(r->values[NODE_OF_CPU]);
+		job->nodes = job->nodes < least ? least : job->nodes;
+	}
 	if (!job->nodes || job->tasks < job->nodes)
 		return err_set(r->err, "%s:%u: job %s has %u tasks on %u nodes", r->name, r->line, job->name,
 			       job->tasks,

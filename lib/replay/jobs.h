@@ -56,8 +56,9 @@ struct jobs_nodes {
  *	Comment				the same options in it
  *	NodeList			names that the cluster must have
  * Without names and '|', lines of 18 values or more are Feitelson's Standard Workload Format (swf), with comments after
- * ';' and -1 for unknown: of it the job, submit time, run time, processors and time limit count, and a job is on as few
- * of the cluster's largest nodes as have its processors.
+ * ';' and -1 for unknown: of it the job, submit time, run time, processors and time limit count. A job is on as few of
+ * the cluster's largest nodes as have its processors, or on as many nodes as a 19th value lists, if these are more:
+ * "{NODE,NODE,...}", the node of each allocated processor, those of one node together, as in MetaCentrum's traces.
  * A job without a start or an end, without nodes (refused at submission, or cancelled while it waited), or that ended
  * before it started, is counted as skipped. A comment that is no valid request is no request, as in slurmctld.
  * Blank lines and those that begin with '#' are ignored. name is for errors, which state the line. 0, or -1 with jobs
