@@ -85,6 +85,7 @@ static void describe_wanted(const struct verdict *v, struct buf *out)
 		buf_puts(out, v->nodes > 1 ? "; those of a node share " : "; they share ");
 		add_counted(out, v->cores_per_node, LEVEL_CORE);
 	}
+	buf_puts(out, v->whole_nodes ? "; whole nodes" : "");
 }
 
 static void describe_reason(const struct verdict *v, struct buf *out)

@@ -62,8 +62,8 @@ static int resolve_matrix(const char *value, char *out, size_t size, struct err 
 	matrix_ranks = 0;
 	for (const char *at = tag; at && *at && (isalnum((unsigned char) *at) || *at == '_'); at++)
 		end = at + 1;
-	if (tag && (*end || end - tag > 32))
-		return err_set(e, "--topo-matrix=%.60s: a tag has at most 32 letters, digits and underscores", value);
+	if (tag && (*end || end - tag > 32 || (!*tag && value[4])))
+		return err_set(e, "--topo-matrix=%.60s: a tag has 1 to 32 letters, digits and underscores", value);
 	if (tag || !strcmp(value, "off"))
 		return options_copy_path("topo-matrix", value, out, size, e);
 	if (!realpath(value, path) || stat(path, &st))

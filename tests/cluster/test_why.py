@@ -96,6 +96,7 @@ def test_comment_changed_to_an_unknown_option(cluster, submit):
 def test_whole_node_is_within_no_domain(cluster, submit):
     rows = told(cluster, placed(cluster, submit, "-n4", "--exclusive", "--topo-fit=require", "--topo-level=l3"))
     assert rows["touches"].startswith("4 packages")
+    assert rows["wanted"] == "4 tasks of 1 core on one node; whole nodes"
     assert rows["level"] == "not considered: the job has all cores of its nodes"
 
 
