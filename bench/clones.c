@@ -2,10 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "clones.h"
 
-#include <ctype.h>
-
 #include "base/array.h"
-#include "base/std.h"
 
 #define PAGES_LESS 800		/* at most, of the base's */
 #define SERIAL_VARIES 6		/* last characters of a serial number */

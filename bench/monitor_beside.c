@@ -9,17 +9,13 @@
  * to without, which has interrupts, cold caches and slower switches in it; and the part of the PUs' time that the
  * recording takes itself.
  */
-#include <fcntl.h>
 #include <hwloc.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "base/std.h"
 #include "../node_agent/monitor_trace.h"
 #include "base/clock.h"
 

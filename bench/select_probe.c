@@ -23,7 +23,6 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <time.h>
 
 #define KINDS_MAX 32
 #define DAY 86400

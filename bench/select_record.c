@@ -13,7 +13,6 @@
 #include "../select_plugin/slurm_glue.h"
 
 #include <dlfcn.h>
-#include <time.h>
 
 #define MINE __attribute__((visibility("default")))
 

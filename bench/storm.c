@@ -11,17 +11,13 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <strings.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/cmd_line.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/settings.h"
-#include "base/std.h"
 #include "client/cred.h"
 #include "clones.h"
 #include "delta/pack.h"

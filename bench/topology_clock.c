@@ -8,10 +8,7 @@
  * microseconds, and of the processor's time, the plugin's children included.
  */
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/std.h"
 

@@ -6,7 +6,6 @@
  * topology_probe_ours.c asks libtopiary, too, and fails where that is not the quickest way.
  */
 #include <hwloc.h>
-#include <unistd.h>
 
 #include "base/std.h"
 

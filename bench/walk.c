@@ -13,7 +13,6 @@
 #include <hwloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 #include "base/std.h"
 

@@ -9,7 +9,6 @@
 #include "base/err.h"
 #include "base/settings.h"
 #include "base/cmd_line.h"
-#include "base/std.h"
 
 /* What every subcommand gets. */
 struct cmd {

@@ -4,7 +4,6 @@
 #define TOPIARY_CLI_TABLE_H
 
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * A table on a terminal: columns as wide as their widest cell, the head in bold. Heads and cells are copied; control

@@ -6,7 +6,6 @@
 #include <hwloc.h>
 
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * The steps of this node that are recorded, by what slurmstepd leaves in their directories of RunDir (monitor/ask.h).

@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "comment.h"
 
-#include "device.h"
 #include "occupancy.h"
 #include "score/score_tree.h"
 

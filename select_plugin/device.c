@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "device.h"
 
-#include <strings.h>
-
-#include "base/core_set.h"
 #include "occupancy.h"
 
 int device_has_name(void *gres, void *name)
@@ -328,7 +325,8 @@ unsigned device_cpus(const job_record_t *job)
 	return !g ? 0 : g->cpus_per_gres ? g->cpus_per_gres : g->def_cpus_per_gres;
 }
 
-bool device_near(int node, const char *name, unsigned device, uint64_t *cores)
+/* Adds the cores near the nth device of a kind on a node to cores[]. False where they are unknown. */
+static bool device_near(int node, const char *name, unsigned device, uint64_t *cores)
 {
 	const struct shape_device *by_number[DEVICE_LIST_MAX];
 	const gres_node_state_t *ns = device_state(node, name);

@@ -66,9 +66,6 @@ unsigned device_cpus(const job_record_t *job);
 void device_groups_read(const char *name, uint32_t type, unsigned want, int node, const struct shape *shape,
 			uint64_t *cores, struct device_groups *out);
 
-/* Adds the cores near the nth device of a kind on a node to cores[]. False where they are unknown. */
-bool device_near(int node, const char *name, unsigned device, uint64_t *cores);
-
 /* Slurm's records of a kind on a node, or NULL; the number of the nth device's type, 0 for none. */
 const gres_node_state_t *device_state(int node, const char *name);
 uint32_t device_type(const gres_node_state_t *ns, unsigned device);

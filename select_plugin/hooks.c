@@ -9,8 +9,6 @@
 #include "slurm_glue.h"
 
 #include <dlfcn.h>
-#include <limits.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/err.h"

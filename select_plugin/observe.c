@@ -8,14 +8,11 @@
  */
 #include "observe.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/core_set.h"
 #include "base/file.h"
 #include "occupancy.h"
 #include "plan.h"

@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "steer.h"
 
-#include <time.h>
-
-#include "base/settings.h"
 #include "comment.h"
 #include "device.h"
 #include "observe.h"

@@ -8,7 +8,6 @@
 
 #include "base/buf.h"
 #include "base/settings.h"
-#include "base/std.h"
 #include "bind/request.h"
 #include "monitor/ask.h"
 

@@ -110,7 +110,8 @@ bool doctor_is_here(const struct doctor *d, const char *name)
 	return n && n == strlen(d->host) && !strncasecmp(name, d->host, n);
 }
 
-bool doctor_is_controller(const struct doctor *d)
+/* Does SlurmctldHost name this host? */
+static bool doctor_is_controller(const struct doctor *d)
 {
 	for (const char *name = doctor_slurm(d, "slurmctldhost"); *name; name += strcspn(name, ","),
 	     name += *name == ',')

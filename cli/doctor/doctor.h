@@ -40,8 +40,6 @@ const char *doctor_slurm(const struct doctor *d, const char *key);
 const char *doctor_beside(const struct doctor *d, const char *name, char path[static PATH_MAX]);
 /* Is this the name of this host? SlurmctldHost may have an address behind it, in parentheses. */
 bool doctor_is_here(const struct doctor *d, const char *name);
-/* Does SlurmctldHost name this host? */
-bool doctor_is_controller(const struct doctor *d);
 
 /*
  * Run argv in a child process that is killed after DOCTOR_SECONDS; what it prints to out, which the caller frees. 0, or

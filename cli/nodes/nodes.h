@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/std.h"
 #include "cmd.h"
 #include "shape/hostlist.h"
 #include "shape/strings.h"
@@ -63,12 +62,6 @@ int drift_severity_parse(const char *name);
 
 /* Print an array of {"object", "fact", "value"} as a table on stdout. 0 or -1. */
 int facts_print(const json_t *facts, struct err *e);
-
-/*
- * The synthetic strings of an XML topology; name is used in errors. 0, or -1 with out untouched. Free with
- * strings_free.
- */
-int xml_strings(const struct buf *xml, const char *name, struct strings *out, struct err *e);
 
 /* XML of hwloc 1 has no version, or a version of its own. */
 bool xml_is_of_hwloc1(const struct buf *xml);

@@ -10,7 +10,11 @@
 
 /* --- the strings of a file --- */
 
-int xml_strings(const struct buf *xml, const char *name, struct strings *out, struct err *e)
+/*
+ * The synthetic strings of an XML topology; name is used in errors. 0, or -1 with out untouched. Free with
+ * strings_free.
+ */
+static int xml_strings(const struct buf *xml, const char *name, struct strings *out, struct err *e)
 {
 	struct tree *t = tree_parse(xml->data ? xml->data : "", xml->len, name, e);
 	int rc = t ? strings_make(t, out, e) : -1;

@@ -5,7 +5,6 @@
 
 #include "base/err.h"
 #include "base/cmd_line.h"
-#include "base/std.h"
 
 /*
  * What `topiary record` and `topiary top` record: a command that is started, a process that runs already, or neither:

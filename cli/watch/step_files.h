@@ -4,7 +4,6 @@
 #define TOPIARY_CLI_WATCH_STEP_FILES_H
 
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * What --topo-monitor left of a step: a folder topiary-JOB.STEP in the directory that the job was submitted from, with

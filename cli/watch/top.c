@@ -2,11 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "player.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/child.h"
 #include "base/log.h"

@@ -2,10 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "top_job.h"
 
-#include <ctype.h>
 #include <openssl/evp.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"

@@ -6,7 +6,6 @@
  */
 #include "top_job.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <openssl/evp.h>
 #include <poll.h>
@@ -14,8 +13,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"

@@ -2,10 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "top_job.h"
 
-#include <ctype.h>
 #include <signal.h>
 #include <sysexits.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "doctor/doctor.h"

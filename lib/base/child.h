@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * Child processes with a time limit and bounded output: what slurmstepd does for the user, and what hwloc or a command

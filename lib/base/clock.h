@@ -7,7 +7,6 @@
 #include <semaphore.h>
 
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * Durations are measured by a clock that nobody sets (CLOCK_MONOTONIC): one that is set back by an hour would be an

@@ -54,12 +54,6 @@ static inline void core_set_complement(uint64_t *set, const uint64_t *other, uns
 		set[cores / 64] &= (1ull << cores % 64) - 1;
 }
 
-static inline void core_set_intersect(uint64_t *set, const uint64_t *other, unsigned words)
-{
-	for (unsigned w = 0; w < words; w++)
-		set[w] &= other[w];
-}
-
 static inline void core_set_subtract(uint64_t *set, const uint64_t *other, unsigned words)
 {
 	for (unsigned w = 0; w < words; w++)

@@ -4,8 +4,6 @@
 
 #include <stdarg.h>
 
-#include "base/std.h"
-
 int err_set(struct err *e, const char *fmt, ...)
 {
 	int saved = errno;

@@ -3,6 +3,8 @@
 #ifndef TOPIARY_BASE_ERR_H
 #define TOPIARY_BASE_ERR_H
 
+#include "base/std.h"
+
 /*
  * One error, in words. Libraries fill it and return; only rooms log it, once, naming the node, job or file.
  */

@@ -5,7 +5,6 @@
 #include <stdarg.h>
 
 #include "base/printable.h"
-#include "base/std.h"
 
 static const char *log_name = "topiary";
 static int log_level = LOG_INFO;

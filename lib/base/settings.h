@@ -6,7 +6,6 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * topiary.conf, read by every part of Topiary: one file, beside slurm.conf for the plugins, as gres.conf and

@@ -6,7 +6,6 @@
 #include <sys/types.h>
 
 #include "base/settings.h"
-#include "base/std.h"
 
 /*
  * Values of topiary.conf that are right or wrong on the registry's host only: users, hosts, files. topiaryd warns of

@@ -3,7 +3,7 @@
 #ifndef TOPIARY_BASE_STD_H
 #define TOPIARY_BASE_STD_H
 
-/* What most files use of the C library. A .c file has it by its own header if that includes it. */
+/* What most files use of the C library: a file has it by any other header of base/ that it includes, or its own. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,6 @@
 #define TOPIARY_BASE_STRING_MAP_H
 
 #include "base/buf.h"
-#include "base/std.h"
 
 /*
  * A hash map from strings, or keys of any bytes, to consecutive numbers: 0 for the first key added, 1 for the next.

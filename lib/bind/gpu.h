@@ -6,7 +6,6 @@
 #include <hwloc.h>
 
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * The GPUs of a step or task as lists of ids, "0,2", which Slurm has in the variables of each maker

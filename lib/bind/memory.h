@@ -7,7 +7,6 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "base/std.h"
 #include "bind/request.h"
 
 /*

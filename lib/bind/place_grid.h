@@ -6,7 +6,6 @@
 #include <hwloc.h>
 
 #include "base/err.h"
-#include "base/std.h"
 #include "bind/request.h"
 
 /*

@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * The parsed values of --topo-tasks, --topo-place, --topo-membind, --topo-mems, --topo-omp, --topo-hugepages,

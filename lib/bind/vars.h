@@ -6,7 +6,6 @@
 #include <hwloc.h>
 
 #include "base/err.h"
-#include "base/std.h"
 #include "bind/request.h"
 
 /* The environment that nic_vars.c and vars.c export to: of a task in Slurm (spank_plugin/task/task.c), or of a test. */

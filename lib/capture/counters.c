@@ -2,10 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "capture.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/array.h"
 

@@ -5,7 +5,6 @@
 
 #include "base/err.h"
 #include "base/hash.h"
-#include "base/std.h"
 
 #define CLAIM_KEY 33		/* bytes of a key of 128 bits in lower-case hexadecimal, with its NUL */
 #define CLAIM_BOOT_ID 37	/* bytes of a boot ID, with its NUL */

@@ -9,7 +9,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/settings.h"
-#include "base/std.h"
 
 struct http_request {
 	const char *method;		/* "GET", "PUT" */

@@ -88,7 +88,8 @@ static char *fold_label(const struct compare_remark *list, size_t n)
 	return b.data;
 }
 
-int compare_remarks_finish(struct compare_remarks *r, struct changes *out)
+/* Merge and sort the remarks into *out. 0, or -1 when memory is short; r is empty afterwards. */
+static int compare_remarks_finish(struct compare_remarks *r, struct changes *out)
 {
 	struct changes c = {0};
 	size_t n = 0;

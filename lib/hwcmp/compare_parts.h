@@ -89,9 +89,6 @@ void compare_remark_add(struct compare_remarks *r, enum severity s, enum change_
 			const char *kind, const char *label, const char *what, const char *from, const char *to,
 			struct buf *tail);
 
-/* Merge and sort the remarks into *out. 0, or -1 when memory is short; r is empty afterwards. */
-int compare_remarks_finish(struct compare_remarks *r, struct changes *out);
-
 /* State of a comparison. Each part adds remarks; r.failed is set when memory is short. */
 struct comparison {
 	struct compare_match m;

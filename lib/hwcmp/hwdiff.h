@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * The difference of two topologies as hwloc's own XML (hwloc/diff.h), for hwloc-patch(1); called by `topiary diff`.

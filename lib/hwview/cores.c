@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include "base/number.h"
-#include "base/std.h"
 #include "hwview/restrict.h"
 
 int cores_parse(const char *list, unsigned char *wanted, size_t max, struct err *e)

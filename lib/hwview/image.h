@@ -6,7 +6,6 @@
 #include <hwloc.h>
 
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * The two forms of one topology in a folder: XML, and an image in shared memory (hwloc/shmem.h), which consists of a

@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * Loads a node's exported XML as hwloc's topology with everything in it, also I/O and disallowed cores: Slurm counts

@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * Parses "0-3,8,10-11", core indices as Slurm gives them in S_STEP_ALLOC_CORES, into max flags: wanted[i] is 1 for a

@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/std.h"
 #include "hwxml/xml_grammar.h"
 
 /* hwloc's numbers of objects (gp_index), each with its position in document order, from 1. {0} is an empty set. */

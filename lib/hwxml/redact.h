@@ -4,7 +4,6 @@
 #define TOPIARY_HWXML_REDACT_H
 
 #include "base/buf.h"
-#include "base/std.h"
 
 /*
  * Redaction: infos that Linux shows to root alone (the files of mode 0400 in /sys/class/dmi/id, and dmi-sysfs for

@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/std.h"
 #include "hwxml/xml_grammar.h"
 
 /*

@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * What slurmstepd and topiary-monitor(8) leave for each other in the directory of a step, all of it root's:

@@ -6,7 +6,6 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "base/std.h"
 #include "trace/head.h"
 
 /*

@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/std.h"
 #include "trace/head.h"
 
 /*

@@ -4,7 +4,6 @@
 #define TOPIARY_MONITOR_SYSFS_H
 
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * Small text files of sysfs(5) and proc(5) below a root directory: "" is this machine, tests have one of their own. For

@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * What the library knows without MPI: where this process is bound, and what `topiary reorder` answers (cli/place/

@@ -2,9 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "replay/cluster.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/array.h"
 #include "score/numa_memory.h"
 #include "shape/hostlist.h"

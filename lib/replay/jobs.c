@@ -2,12 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "replay/jobs.h"
 
-#include <ctype.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
-#include <time.h>
 
 #include "base/array.h"
 #include "shape/hostlist.h"

@@ -3,9 +3,6 @@
 #ifndef TOPIARY_REPLAY_JOBS_H
 #define TOPIARY_REPLAY_JOBS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/err.h"
 #include "score/request.h"
 

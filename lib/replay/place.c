@@ -2,10 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "replay/place.h"
 
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/core_set.h"
 #include "score/chooser.h"
 #include "score/numa_memory.h"

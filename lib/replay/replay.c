@@ -2,11 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "replay/replay.h"
 
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* A job in the simulation. */
 struct turn {
 	const struct past_job *job;

@@ -2,11 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "replay/scontrol.h"
 
-#include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
 #include "base/array.h"
 #include "base/number.h"
 #include "shape/hostlist.h"

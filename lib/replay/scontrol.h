@@ -4,7 +4,6 @@
 #define TOPIARY_REPLAY_SCONTROL_H
 
 #include <jansson.h>
-#include <stdbool.h>
 
 #include "base/buf.h"
 #include "base/err.h"

@@ -3,7 +3,6 @@
 #ifndef TOPIARY_REPLAY_SLURM_PARTS_H
 #define TOPIARY_REPLAY_SLURM_PARTS_H
 
-#include "base/std.h"
 #include "base/string_map.h"
 
 /* The leaf switches of a topology, its blocks of one size or its rings, and where each of some nodes is. */

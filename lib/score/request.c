@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "score/request.h"
 
-#include <strings.h>
-
 #include "shape/shape.h"
 
 #define SEPARATORS " \t\r\n\v\f,;"

@@ -4,7 +4,6 @@
 #define TOPIARY_SCORE_REQUEST_H
 
 #include "base/err.h"
-#include "base/std.h"
 #include "shape/level.h"
 
 /*

@@ -472,7 +472,8 @@ const struct score_plan *score_plan_make(const struct score_tree *t, unsigned pa
 	return plan_part(&p, &bounds);
 }
 
-const struct score_plan *score_plan_all(const struct score_tree *t, struct score_arena *arena)
+/* Plans the choice of any number of all cores. */
+static const struct score_plan *score_plan_all(const struct score_tree *t, struct score_arena *arena)
 {
 	struct score_step all = { .cover = LEVEL_CORE, .count = t->have, .cores = 1 };
 	struct planner p = { .tree = t, .arena = arena };

@@ -194,9 +194,6 @@ struct score_plan {
 const struct score_plan *score_plan_make(const struct score_tree *t, unsigned part, const struct score_step *steps,
 					 struct score_arena *arena);
 
-/* Plans the choice of any number of all cores. */
-const struct score_plan *score_plan_all(const struct score_tree *t, struct score_arena *arena);
-
 /* The cost of n, without score_finish; NULL when they are not available. */
 const struct score_cost *score_plan_cost(const struct score_plan *plan, unsigned n);
 

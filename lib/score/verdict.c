@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "score/verdict.h"
 
-#include <ctype.h>
-
 #include "base/number.h"
 #include "score/score_tree.h"
 

@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * Slurm's host list expressions (slurm.conf(5), NodeName), for lists as long as a large cluster: libslurm's functions

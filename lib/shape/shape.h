@@ -4,7 +4,6 @@
 #define TOPIARY_SHAPE_SHAPE_H
 
 #include "base/err.h"
-#include "base/std.h"
 #include "shape/level.h"
 #include "shape/tier.h"
 

@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/std.h"
 #include "base/string_map.h"
 #include "shape/shape.h"
 

@@ -4,7 +4,6 @@
 #define TOPIARY_TRACE_EXPORT_H
 
 #include "base/err.h"
-#include "base/std.h"
 #include "trace/phases.h"
 #include "trace/reader.h"
 #include "trace/view.h"

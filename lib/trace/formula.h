@@ -4,7 +4,6 @@
 #define TOPIARY_TRACE_FORMULA_H
 
 #include "base/err.h"
-#include "base/std.h"
 #include "trace/head.h"
 
 /*

@@ -8,7 +8,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hash.h"
-#include "base/std.h"
 
 /*
  * What a trace is about: the node, the levels of its hardware tree, and the events that were counted. The recorder

@@ -6,7 +6,6 @@
 #include <hwloc.h>
 
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * Where the tasks of a step were on a node, and what they had, by the file that the step leaves beside its trace

@@ -7,7 +7,6 @@
 #include <math.h>
 
 #include "base/err.h"
-#include "base/std.h"
 #include "trace/block.h"
 #include "trace/formula.h"
 #include "trace/head.h"

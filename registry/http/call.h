@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 
 #include "base/settings.h"
-#include "base/std.h"
 #include "client/cred.h"
 #include "ingest/commit.h"
 #include "ingest/parser.h"

@@ -3,7 +3,6 @@
 #ifndef TOPIARY_REGISTRY_HTTP_DEADLINE_H
 #define TOPIARY_REGISTRY_HTTP_DEADLINE_H
 
-#include <stdbool.h>
 #include <sys/socket.h>
 
 #include "base/err.h"

@@ -90,10 +90,6 @@ void read_shapes(struct call *c);
 void read_classes(struct call *c);
 void read_snapshot(struct call *c);
 
-/* {FIRST"name":[rows],"truncated":false}; first: members before it, each followed by a comma. */
-void reply_rows(struct call *c, const char *first, const char *name, const char *sql, unsigned n,
-		const struct db_value *values);
-
 /* --- access.c, route.c: who may do or read what, and the parameters of a request --- */
 
 /*

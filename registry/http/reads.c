@@ -80,8 +80,9 @@ static PGresult *view_query(struct call *c, struct db *db, const char *sql, unsi
 	return r;
 }
 
-void reply_rows(struct call *c, const char *first, const char *name, const char *sql, unsigned n,
-		const struct db_value *values)
+/* {FIRST"name":[rows],"truncated":false}; first: members before it, each followed by a comma. */
+static void reply_rows(struct call *c, const char *first, const char *name, const char *sql, unsigned n,
+		       const struct db_value *values)
 {
 	struct db *db = call_acquire_reader(c);
 	struct buf out = {0};

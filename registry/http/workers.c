@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "base/std.h"
 
 /*
  * Notes

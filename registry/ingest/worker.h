@@ -6,7 +6,6 @@
 #include <linux/filter.h>
 
 #include "base/err.h"
-#include "base/std.h"
 
 #define SANDBOX_CPU_SECONDS 2
 

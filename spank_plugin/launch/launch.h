@@ -8,7 +8,6 @@
 #include <slurm/spank.h>
 
 #include "base/err.h"
-#include "base/std.h"
 
 /* What a job's launch needs: the submit side, srun, rank files, MPI launchers. Called by dispatch.c. */
 

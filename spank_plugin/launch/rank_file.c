@@ -7,7 +7,6 @@
 #include "base/child.h"
 #include "base/file.h"
 #include "base/printable.h"
-#include "base/std.h"
 #include "options.h"
 #include "step/step.h"
 #include "task/map_places.h"

@@ -2,13 +2,9 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "launch.h"
 
-#include <ctype.h>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/child.h"
-#include "base/std.h"
 #include "options.h"
 #include "score/request.h"
 #include "step/step.h"

@@ -7,7 +7,6 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * RunDir, a directory of root's on each node, and the directory of each step in it. All operations run as root, on

@@ -9,7 +9,6 @@
 
 #include "base/err.h"
 #include "base/settings.h"
-#include "base/std.h"
 
 /* A job's user, with the supplementary groups of its tasks. */
 struct user {

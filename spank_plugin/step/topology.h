@@ -6,7 +6,6 @@
 #include <hwloc.h>
 
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * Write the node's export, restricted to some of its cores (NULL: all), into a step's directory, as XML and as image

@@ -5,7 +5,6 @@
 
 #include "base/err.h"
 #include "base/number.h"
-#include "base/std.h"
 
 /*
  * TOPIARY_PLACES and TOPIARY_BLOCK_PLACES, the rank map in the job's environment (map/rankfile/rankfile.h). For

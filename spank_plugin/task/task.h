@@ -7,7 +7,6 @@
 #include <slurm/spank.h>
 
 #include "base/err.h"
-#include "base/std.h"
 #include "bind/vars.h"
 
 /*

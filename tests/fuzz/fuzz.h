@@ -5,11 +5,9 @@
 
 #include <math.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/printable.h"
-#include "base/std.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,6 @@
 
 /* clone TEMPLATE NUMBER: one more node of a template of tests/rig/clones.py, its XML on standard output. */
 #include "base/file.h"
-#include "base/std.h"
 #include "bench/clones.h"
 
 int main(int argc, char **argv)

@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * The network as levels above the hosts, from the top down; the last level is always "which host below its switch".

@@ -4,7 +4,6 @@
 #define TOPIARY_FABRIC_MODEL_LINES_H
 
 #include "base/err.h"
-#include "base/std.h"
 
 /* A text split into lines, each NUL-terminated in a copy of the text, so that a reader may split it further. */
 struct lines {

@@ -2,11 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "fabric/model/names.h"
 
-#include <ctype.h>
-#include <strings.h>
-
 #include "base/array.h"
-#include "base/std.h"
 #include "base/string_map.h"
 
 struct fabric_names {

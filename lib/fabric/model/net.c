@@ -6,6 +6,23 @@
 
 #include "base/array.h"
 
+/* Disjoint sets (union-find): initially parent[i] is i. The root of a set is its lowest element. */
+static unsigned net_sets_root(unsigned *parent, unsigned i)
+{
+	while (parent[i] != i) {
+		assert(parent[i] < i);
+		i = parent[i] = parent[parent[i]];
+	}
+	return i;
+}
+
+static void net_sets_join(unsigned *parent, unsigned a, unsigned b)
+{
+	a = net_sets_root(parent, a);
+	b = net_sets_root(parent, b);
+	parent[a < b ? b : a] = a < b ? a : b;
+}
+
 enum { MAX_RAILS = 32 };	/* switches of a host that are compared */
 
 void net_free(struct net *n)
@@ -249,22 +266,6 @@ int net_add_hosts(const struct net *n, struct hierarchy *h, const unsigned *grou
 							     .pruned = 100 };
 	hierarchy_sort(h);
 	return 0;
-}
-
-unsigned net_sets_root(unsigned *parent, unsigned i)
-{
-	while (parent[i] != i) {
-		assert(parent[i] < i);
-		i = parent[i] = parent[parent[i]];
-	}
-	return i;
-}
-
-void net_sets_join(unsigned *parent, unsigned a, unsigned b)
-{
-	a = net_sets_root(parent, a);
-	b = net_sets_root(parent, b);
-	parent[a < b ? b : a] = a < b ? a : b;
 }
 
 /* --- planes --- */

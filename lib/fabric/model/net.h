@@ -30,10 +30,6 @@ struct net {
 
 #define NET_NONE (~0u)
 
-/* Disjoint sets (union-find): initially parent[i] is i. The root of a set is its lowest element. */
-unsigned net_sets_root(unsigned *parent, unsigned i);
-void net_sets_join(unsigned *parent, unsigned a, unsigned b);
-
 int net_make(const struct fabric *f, unsigned plane, struct net *out);
 void net_free(struct net *n);
 

@@ -4,7 +4,6 @@
 #include "fabric/read/readers.h"
 
 #include "base/file.h"
-#include "base/std.h"
 #include "fabric/recognise/draft.h"
 
 /* --- a line for each port --- */

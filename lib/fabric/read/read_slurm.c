@@ -3,7 +3,6 @@
 #include <yaml.h>
 
 #include "base/array.h"
-#include "base/std.h"
 #include "fabric/read/readers.h"
 
 /* Slurm's topology.conf(5) and topology.yaml(5). Errors name the current line of `lines`. */

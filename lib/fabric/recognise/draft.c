@@ -3,7 +3,6 @@
 #include "fabric/recognise/draft.h"
 
 #include "base/array.h"
-#include "base/std.h"
 #include "base/string_map.h"
 #include "fabric/model/names.h"
 #include "fabric/model/net.h"

@@ -4,7 +4,6 @@
 #define TOPIARY_MAP_ENGINE_NEIGHBOURHOOD_H
 
 #include "base/err.h"
-#include "base/std.h"
 #include "map/engine/slots.h"
 #include "map/matrix/matrix.h"
 

@@ -4,7 +4,6 @@
 #define TOPIARY_MAP_ENGINE_SOLVE_H
 
 #include "base/err.h"
-#include "base/std.h"
 #include "map/matrix/matrix.h"
 #include "map/places/places.h"
 

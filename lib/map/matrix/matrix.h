@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/std.h"
 
 /*
  * A communication matrix: the bytes (or any weight) that each pair of ranks exchanges, symmetric (the sum of both

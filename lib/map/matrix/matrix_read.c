@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <math.h>
-#include <strings.h>
 
 #include "base/file.h"
-#include "base/std.h"
 #include "map/matrix/matrix.h"
 
 #define MAX_BYTES ((size_t) 2 << 30)

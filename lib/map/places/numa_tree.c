@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-#include "base/std.h"
-
 #define ALIKE 1.1	/* joins at most so far apart are one level: measurements of one hardware differ, too */
 
 /* Two groups that become one, named by their first members, and the average cost between them. */

@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/std.h"
 #include "map/places/places.h"
 #include "map/engine/solve.h"
 
