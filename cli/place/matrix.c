@@ -334,6 +334,8 @@ static char *find_id(const char *word, struct err *e)
 		return NULL;
 	if (n == 1)
 		only = ids[0];
+	else if (!n && !access(word, F_OK))
+		err_set(e, "%s: no learned matrix; topiary matrix show ./%s draws the file", word, word);
 	else
 		err_set(e, n ? "%s: %zu learned matrices begin so; see topiary matrix list" :
 			"%s: no learned matrix; see topiary matrix list", word, n);

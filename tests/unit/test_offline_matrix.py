@@ -224,6 +224,13 @@ def test_pattern_is_used_once_two_runs_agree(learned):
     assert topiary("forget", "all").returncode == 0 and kept() == []
 
 
+def test_file_named_as_a_learned_matrix_would_be(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert topiary("--generate=ring:4", "-o", "comm.mat").returncode == 0
+    assert "no learned matrix; topiary matrix show ./comm.mat draws the file" in topiary("show", "comm.mat").stderr
+    assert topiary("show", "./comm.mat").returncode == 0
+
+
 @pytest.mark.parametrize("how, words", [
     ({"lost": 1}, "1 of 4 ranks left no record"), ({"key": "0" * 40}, "it was replaced while it ran"),
     ({"program": "/nonexistent"}, "No such file"), ({"program": "/bin/sh"}, "name each by a tag"),
