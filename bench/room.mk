@@ -49,10 +49,11 @@ $(BUILD)/bench/topology_probe_ours: $(BUILD)/libtopiary.so
 $(eval $(call bench_of,topology,topology,start step))
 
 # The monitor itself beside a program, and whole clusters of nodes that are this one.
-BENCH_monitor_NEEDS = monitor_beside topology_clock.so
+BENCH_monitor_NEEDS = monitor_beside message topology_clock.so
+$(eval $(call linked,message,$(BUILD)/bench/message,bench/message.c,,ompi-c,,))
 $(eval $(call linked,monitor_beside,$(BUILD)/bench/monitor_beside,bench/monitor_beside.c node_agent/monitor_trace.c,monitor trace hwview base,\
 hwloc libzstd jansson libcrypto,-lm))
-$(eval $(call bench_of,monitor,monitor,size totals display beside peers start live))
+$(eval $(call bench_of,monitor,monitor,size totals display beside peers start live messages))
 
 bench: bench-registry bench-select bench-map bench-topology bench-monitor
 

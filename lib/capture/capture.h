@@ -21,8 +21,8 @@ enum counter_kind { COUNTER_P2P, COUNTER_COLLECTIVE, COUNTER_PUT, COUNTER_GET, C
 /* Set the file name, PREFIX.RANK.prof. False when it is too long. */
 bool counters_name_file(const char *prefix, int rank);
 
-/* Start counting; when memory is short nothing is counted. */
-void counters_start(int rank, int ranks);
+/* Start counting; when memory is short nothing is counted. alone: no two threads call MPI at the same time. */
+void counters_start(int rank, int ranks, bool alone);
 bool counters_active(void);
 
 /* Is there something to write? Also where counting has ended by itself (counters.c). */

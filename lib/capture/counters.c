@@ -22,6 +22,7 @@ struct counter {
 static struct {
 	char path[PATH_MAX];
 	int rank, ranks;
+	bool alone;		/* one thread at a time is in MPI: additions need not be atomic */
 	uint64_t started, next_write;
 	struct counter *cells;	/* cells[kind * ranks + destination]; NULL: nothing is counted (any more) */
 	struct counter *counted;	/* the same, until they have been written for the last time */
@@ -30,7 +31,8 @@ static struct {
 	uint64_t ended;		/* when counting has ended by itself, or 0 */
 } state;
 
-static _Thread_local struct counter_list *redirected;
+/* Of a preloaded library, whose thread-local data are found without a call. */
+static _Thread_local struct counter_list *redirected __attribute__((tls_model("initial-exec")));
 
 /* Nanoseconds at the last clock tick: cheap to read. */
 static uint64_t clock_coarse(void)
@@ -46,11 +48,12 @@ bool counters_name_file(const char *prefix, int rank)
 	return snprintf(state.path, sizeof(state.path), "%s.%d.prof", prefix, rank) < (int) sizeof(state.path);
 }
 
-void counters_start(int rank, int ranks)
+void counters_start(int rank, int ranks, bool alone)
 {
 	struct counter *cells = calloc((size_t) COUNTER_KINDS * ranks, sizeof(*cells));
 
 	state.rank = rank;
+	state.alone = alone;
 	state.ranks = ranks;
 	state.started = clock_coarse();
 	state.next_write = state.started + SECOND;
@@ -122,8 +125,13 @@ void counters_add(enum counter_kind kind, int to, uint64_t bytes)
 		return;
 	}
 	s = &cells[(size_t) kind * state.ranks + to];
-	__atomic_fetch_add(&s->bytes, bytes, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&s->messages, 1, __ATOMIC_RELAXED);
+	if (state.alone) {
+		s->bytes += bytes;
+		s->messages++;
+	} else {
+		__atomic_fetch_add(&s->bytes, bytes, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&s->messages, 1, __ATOMIC_RELAXED);
+	}
 	write_when_due();
 }
 

@@ -11,7 +11,7 @@ $(BUILD)/libtopiary-$(1)-mpich.so: CAPTURE_CC = $$(MPICC_MPICH)
 $(BUILD)/libtopiary-$(1).so $(BUILD)/libtopiary-$(1)-mpich.so: $(2) $(wildcard lib/capture/*.h lib/reorder/*.h lib/base/*.h)
 	@mkdir -p $$(@D)
 	@echo "  MPICC   $$@"
-	$$(Q)$$(CAPTURE_CC) -std=gnu11 $$(OPT) $$(WARN) -fPIC -fvisibility=hidden -D_GNU_SOURCE -Ilib $$(CPPFLAGS) $$(CFLAGS) -shared $$(LDFLAGS) \
+	$$(Q)$$(CAPTURE_CC) -std=gnu11 $$(OPT) -flto=auto $$(WARN) -fPIC -fvisibility=hidden -D_GNU_SOURCE -Ilib $$(CPPFLAGS) $$(CFLAGS) -shared $$(LDFLAGS) \
 		-Wl,--as-needed -o $$@.new $(2) && mv $$@.new $$@
 $(1): $(BUILD)/libtopiary-$(1).so
 .PHONY: $(1)

@@ -81,7 +81,7 @@ static void restore_env(void)
 
 static int after_init(int rc)
 {
-	int rank, ranks;
+	int rank, ranks, threads;
 
 	restore_env();
 	if (!prefix || rc != MPI_SUCCESS || PMPI(MPI_Comm_rank)(comm_world(), &rank) != MPI_SUCCESS ||
@@ -91,7 +91,8 @@ static int after_init(int rc)
 	if ((spawned = process_is_spawned()))
 		return rc;
 	comm_ranks_start();
-	counters_start(rank, ranks);
+	counters_start(rank, ranks, PMPI(MPI_Query_thread)(&threads) == MPI_SUCCESS &&
+		       threads < MPI_THREAD_MULTIPLE);
 	return rc;
 }
 

@@ -65,7 +65,7 @@ TEST(counting_ends_when_the_pattern_is_the_same)
 		memset(&counters_state, 0, sizeof(counters_state));
 		assert_true(counters_name_file(prefix, 0));
 		now = 0;
-		counters_start(0, 4);
+		counters_start(0, 4, i % 2);
 		for (int s = 1; s <= rows[i].seconds; s++) {
 			now = s;
 			last = counters_active() ? s : last;
