@@ -128,7 +128,6 @@ static struct hostset *keep_named(const job_desc_msg_t *job, uint32_t max_nodes,
 struct finding {
 	const struct device_need *devices;
 	bool bound;			/* --gres-flags=enforce-binding */
-	unsigned bounded;		/* nodes that hold fewer tasks, or none, by that */
 	struct amount {
 		uint64_t most, sum;	/* on a node, on all nodes */
 	} bindable, cpus;		/* devices, by that; CPUs of the cores that it may have */
@@ -193,7 +192,6 @@ static uint32_t tasks_bound(struct finding *f, const struct job_request *req, co
 		fits--;
 	if (MAX(d->total, device_count(d, fits)) < b.least)
 		fits = 0;
-	f->bounded += fits < tasks;
 	return fits;
 }
 
@@ -380,7 +378,8 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 	const struct device_need *devices = f->devices;
 	unsigned long long count = device_count(devices, 1);
 	uint32_t nodes = MAX(req->min_nodes, MIN(req->max_nodes, f->holding.nodes)),
-		 own = f->named >= 0 ? 1 : (req->tasks + nodes - 1) / nodes, each = MAX(own, req->node_room);
+		 own = f->named >= 0 || req->overcommit ? 1 : (req->tasks + nodes - 1) / nodes,
+		 each = MAX(own, req->node_room);
 	char path[128], gpus[96] = "", room[128] = "";
 	const char *option = req->request.path.steps ? "--topo-request" : "--topo-fit=require";
 	struct score_need need;
@@ -398,11 +397,6 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 		snprintf(room, sizeof(room), " (with --ntasks-per-%s=%u Slurm uses only nodes with room for %u tasks)",
 			 req->node_tasks == each ? "node" : "socket", each, each);
 	job_request_need(req, each, f->named >= 0 ? f->named : f->node, &need);
-	if (f->bounded || !binds(req, f))
-		return err_set(e, "%s cannot be met: with --gres-flags=enforce-binding Slurm allocates only cores near"
-			       " the job's %s%s and only those near its cores, and too few nodes that it may get have"
-			       " them so", option, strcasecmp(devices->name, "gpu") ? "gres/" : "",
-			       strcasecmp(devices->name, "gpu") ? devices->name : "GPUs");
 	if (f->holding.nodes && !cpus_suffice(req, f))
 		return err_set(e, "%s cannot be met: %u GPUs with %u CPUs each need %llu CPUs, but such cores of the"
 			       " nodes that it may get have at most %llu", option, req->devices, req->device_cpus,
@@ -433,6 +427,17 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 		       " but only %u %s", level, req->min_nodes, PLURAL(req->min_nodes), need.cores,
 		       PLURAL(need.cores), domain, gpus, room, f->holding.nodes,
 		       f->holding.nodes == 1 ? "has" : "have");
+}
+
+/* A requirement that is ruled out by --gres-flags=enforce-binding alone. */
+static int refuse_bound(const struct job_request *req, const struct device_need *devices, struct err *e)
+{
+	bool gpus = !strcasecmp(devices->name, "gpu");
+
+	return err_set(e, "%s cannot be met: with --gres-flags=enforce-binding Slurm allocates only cores near the"
+		       " job's %s%s and only those near its cores, and too few nodes that it may get have them so",
+		       req->request.path.steps ? "--topo-request" : "--topo-fit=require", gpus ? "" : "gres/",
+		       gpus ? "GPUs" : devices->name);
 }
 
 /* The job would wait until an administrator has changed slurm.conf, or the node another topology. */
@@ -768,10 +773,12 @@ static int placement_check(const job_desc_msg_t *job, slurm_list_t asked, const 
 	if ((req.request.fit == FIT_REQUIRE || req.asked_memory) &&
 	    (f.needs_it || (f.differs >= 0 && !f.known && !f.missing)))
 		rc = refuse_different(&req, &f, v, e);
-	else if (req.request.fit == FIT_REQUIRE && f.known && !may_hold(&req, &f))
-		rc = refusal_write(&req, &f, e);
-	else
+	else if (req.request.fit == FIT_REQUIRE && f.known && !may_hold(&req, &f)) {
+		f = finding_search(&req, &devices, false, v, nodes, named);
+		rc = may_hold(&req, &f) ? refuse_bound(&req, &devices, e) : refusal_write(&req, &f, e);
+	} else {
 		rc = near ? memory_check(&req, &devices, v, nodes, named, e) : 0;
+	}
 	hostset_free(named);
 	FREE_NULL_BITMAP(nodes);
 	if (rc || !near || !req.asked_memory || !no_memory || req.memory || devices.each ||

@@ -168,6 +168,8 @@ def test_cores_are_divided_as_the_gpus_are(cluster, words, wanted):
        " of 3 GPUs with 4 CPUs each") for more in ("", "-N2")),
     ("-n5 -wcn3,cn4 -N2 --gpus-per-task=1 --gres-flags=enforce-binding --topo-level=package --ntasks-per-core=1",
      "cannot be met: with --gres-flags=enforce-binding"),
+    ("-n1 -wcn3 -N1 -c12 --gpus=3 --gres-flags=enforce-binding --topo-request=/package=1/core=5", "requests exactly 5"),
+    ("-n2 -wcn3 -N1 -c17 --overcommit --topo-level=package", "needs 9 cores in one package"),
     ("-n7 -wcn3,cn4 -N2 --gpus-per-task=1 --topo-level=package --ntasks-per-core=1", "no fewer tasks of a step on a"
      " node than on the next, and so the job's nodes hold 6 of its 7"),
     ("-n4 -wcn3,cn4 -N2 -c17 --overcommit --topo-level=package", "needs 9 cores in one package"),

@@ -360,7 +360,8 @@ def run(seed, cases, only=None, keep=False):
                         done += 1
                         fate = judged[0].fate + (f" (stock {judged[0].stock})" if judged[0].stock else "")
                         fates[fate] += 1
-                        if (judged[0].stock not in ("", judged[0].fate) and judges.had(judged[0]) is not False
+                        if (judged[0].stock and not judged[0].stock.startswith(judged[0].fate)
+                                and judges.had(judged[0]) is not False
                                 or judged[0].fate == "late"):
                             print(f"{name} {fate}: {judged[0].request.words()}: {judged[0].reason()}", flush=True)
                         kinds.update({fault.kind for fault, _ in found})
