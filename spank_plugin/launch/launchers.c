@@ -121,7 +121,13 @@ const char *launchers_daemon(const char *path)
 
 /* --- topiary bind before each rank --- */
 
-#define BIND_JOB " bind --job"
+/*
+ * Launchers split a command at blanks, and a job must run where it does not exist, as in a container: a shell looks for
+ * it. Neither may it have what is special in one of the variables.
+ */
+#define BIND_JOB "${IFS}bind${IFS}--job"
+#define PROGRAM "${IFS}\"$0\"${IFS}\"$@\""
+#define SPECIAL " \t\"'`$\\:;,&|<>()*?[#~"
 
 bool launchers_place(const char *daemon)
 {
@@ -140,7 +146,8 @@ int launchers_prefix_ranks(spank_t sp, int argc, char **argv)
 {
 	struct bind_request r = options.bind;
 	struct buf words = {0};
-	char now[PATH_MAX], command[PATH_MAX + 64], cpus[16] = "";
+	char now[PATH_MAX], command[2 * PATH_MAX + 160], cpus[16] = "";
+	const char *topiary = step.settings.topiary_command;
 
 	(void) argc, (void) argv;
 	if (step.id < SLURM_MAX_NORMAL_STEP_ID ? !step.launcher : step.id == SLURM_EXTERN_CONT)
@@ -160,7 +167,7 @@ int launchers_prefix_ranks(spank_t sp, int argc, char **argv)
 	if (step.daemons && step.dir >= 0)
 		spank_setenv(sp, BIND_DAEMON_DIR, step.path, 1);
 	/* Ranks that follow a map are bound by it. */
-	if (!options_place_ranks() || step.dir < 0 || !step.settings.topiary_command ||
+	if (!options_place_ranks() || step.dir < 0 || !topiary || strpbrk(topiary, SPECIAL) ||
 	    task_env_has(sp, "TOPIARY_PLACES"))
 		return 0;
 	if (step.settings.nic_planes > 1)
@@ -175,8 +182,9 @@ int launchers_prefix_ranks(spank_t sp, int argc, char **argv)
 		spank_setenv(sp, unbound[i], "none", 0);
 	for (size_t i = 0; i < COUNT(launchers); i++)
 		if (launchers[i].prefix) {
-			snprintf(command, sizeof(command), "%s" BIND_JOB "%s%s%s", step.settings.topiary_command,
-				 *cpus ? " -c" : "", cpus, launchers[i].after);
+			snprintf(command, sizeof(command), "/bin/sh -c test${IFS}-x${IFS}%s||exec" PROGRAM
+				 "&&exec${IFS}%s" BIND_JOB "%s%s" PROGRAM "%s", topiary, topiary,
+				 *cpus ? "${IFS}-c" : "", cpus, launchers[i].after);
 			spank_setenv(sp, launchers[i].prefix, command, 0);
 		}
 	return 0;

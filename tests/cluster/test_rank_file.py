@@ -521,6 +521,14 @@ def test_ranks_that_the_user_binds_stay(cluster, launcher):
         "or by numactl or taskset"]
 
 
+def test_ranks_run_where_there_is_no_topiary(cluster, launcher):
+    """As in a container."""
+    with configured(cluster, "TopiaryCommand = /nonexistent/topiary\n"):
+        output = cluster.output(f"{launcher[0]} -n 8 sh -c 'echo on \"$1\"' x 'two  words'", "-n8", *TWO,
+                                "--topo-place=compact")
+    assert output.count("on two  words\n") == 8, output
+
+
 def test_a_job_that_a_job_submits_places_its_own_ranks(cluster):
     inner = "env | grep -cE '^(TOPIARY_BIND|I_MPI_GTOOL|(OMPI|PRTE)_MCA_(orte_fork|odls_base_exec|hwloc).*)='"
     output = cluster.output(f"{inner}; env -u SLURM_TOPO_PLACE sbatch -Q --wait -w cn2 -o $PWD/inner-%j "
