@@ -243,6 +243,46 @@ def test_spawned_ranks_are_no_ranks_of_the_job(labs, name, tmp_path):
     assert len(list(tmp_path.iterdir())) == RANKS
 
 
+THREADS = """
+#include <mpi.h>
+#include <pthread.h>
+enum { THREADS = 4, MESSAGES = 20000 };
+static int rank;
+static void *exchange(void *tag)
+{
+	for (int i = 0; i < MESSAGES; i++)
+		MPI_Sendrecv(&(char){0}, 1, MPI_CHAR, rank, (long) tag, &(char){0}, 1, MPI_CHAR, rank, (long) tag,
+			     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	return NULL;
+}
+int main(int argc, char **argv)
+{
+	pthread_t thread[THREADS];
+	int level;
+	MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	for (long i = 0; i < THREADS; i++)
+		pthread_create(&thread[i], NULL, exchange, (void *) i);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+	MPI_Finalize();
+	return level != MPI_THREAD_MULTIPLE;
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["openmpi", "mpich"])
+def test_messages_of_many_threads_at_once_are_all_counted(labs, name, tmp_path):
+    lab = labs(name)
+    source = tmp_path / "threads.c"
+    source.write_text(THREADS)
+    program = lab.mpi.build(source, lab.folder / "threads")
+    done = lab.mpi.run(1, program, LD_PRELOAD=lab.recorder, TOPIARY_CAPTURE=tmp_path / "rank")
+    assert done.returncode == 0, done.stderr
+    (file,) = tmp_path.glob("rank.*.prof")
+    assert "E\t0\t0\t80000 bytes\t80000 msgs sent\n" in file.read_text()
+
+
 @pytest.mark.parametrize("name, by_monitoring", [("openmpi", True), ("mpich", False), ("intel", False)])
 def test_fortran(labs, name, by_monitoring, tmp_path):
     lab = labs(name)

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 from rig import mpi
+from rig.node import preloaded
 from rig.paths import BUILD, ROOT
 
 RANKS, NODES = 8, 2
@@ -315,6 +316,30 @@ def test_without_the_library_one_line_says_so(cluster, installed):
         ours.with_suffix(".away").rename(ours)
     # Of the batch script and of the step, which has two tasks.
     assert output.count("--topo-reorder does nothing on cn5: no libtopiary-reorder*.so") == 2
+
+
+HIDES = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <glob.h>
+#include <string.h>
+int glob(const char *pattern, int flags, int (*error)(const char *, int), glob_t *out)
+{
+	return strstr(pattern, "/libtopiary-reorder") ? GLOB_NOMATCH :
+	       ((typeof(glob) *) dlsym(RTLD_NEXT, "glob"))(pattern, flags, error, out);
+}
+"""
+
+
+def test_of_two_nodes_the_one_without_the_library_is_named(cluster, installed):
+    """The rig's nodes share one file system: one of them does not see the file."""
+    source = cluster.folder / "work/hides.c"
+    source.write_text(HIDES)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", source.with_suffix(".so"), source], check=True)
+    with preloaded(cluster, "cn2", source.with_suffix(".so")):
+        output = cluster.output("srun hostname", "-w", "cn1,cn2", "-N2", "-n4", "--ntasks-per-node=2", "--topo-reorder")
+    assert sorted(re.findall(r"^cn\d$", output, re.M)) == 2 * ["cn1"] + 2 * ["cn2"], output
+    assert re.findall("--topo-reorder does nothing on (cn.):.*", output) == ["cn2"], output
 
 
 @pytest.mark.parametrize("step, job, lines", [
