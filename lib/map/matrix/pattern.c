@@ -212,7 +212,7 @@ struct matrix *pattern_matrix(const struct pattern *p)
 
 /* Bounds of the search: ranks that are looked at before a grid is tried, and visits of pairs in all. */
 #define SAMPLES 8u
-#define WORK 30000000.0
+#define WORK 12000000.0
 /* Of fewer ranks too little is seen. */
 #define LEAST_RANKS 8u
 /* A pattern that has more sides, or is numbered less plainly, must be nearer by so much. */
@@ -231,7 +231,10 @@ struct search {
 static bool is_likely(struct search *s, const struct pattern *p)
 {
 	double all = 0, near = 0;
+	size_t pairs = 0, lines = 0;
 
+	for (unsigned d = 0; d < p->sides; d++)
+		lines += SAMPLES * (p->side[d] - 1);
 	for (unsigned i = 0; i < SAMPLES; i++) {
 		unsigned r = (uint64_t) i * (p->ranks - 1) / (SAMPLES - 1), here[PATTERN_SIDES], there[PATTERN_SIDES];
 
@@ -247,12 +250,13 @@ static bool is_likely(struct search *s, const struct pattern *p)
 				far += by > 1 && by != p->side[d] - 1;
 			}
 			all += s->m->weight[j];
+			pairs += moved == 1;
 			near += p->kind == PATTERN_LINES ? moved == 1 ? s->m->weight[j] : 0 :
 				far ? 0 : s->m->weight[j];
 		}
-		s->work -= s->m->row[r + 1] - s->m->row[r];
+		s->work -= 4.0 * (s->m->row[r + 1] - s->m->row[r]);
 	}
-	return near >= (1 - 3 * PATTERN_DISTANCE) * all;
+	return near >= (1 - 3 * PATTERN_DISTANCE) * all && (p->kind != PATTERN_LINES || 2 * pairs >= lines);
 }
 
 /* The partners of a rank, with the bytes of its row and the ways to each at hand; row_end clears both. */
@@ -358,7 +362,7 @@ static void try(struct search *s, struct pattern p)
 
 	if (s->work <= 0 || (p.kind <= PATTERN_LINES && !is_likely(s, &p)))
 		return;
-	s->work -= p.ranks;
+	s->work -= 4.0 * p.ranks;
 	for (unsigned t = 0; t < PATTERN_STEPS; t++)
 		p.weight[t] = 1;
 	for (unsigned d = 0; d < p.sides; d++)
@@ -380,10 +384,198 @@ static void try(struct search *s, struct pattern p)
 	grid_close(&g);
 }
 
+/* --- ranks in no order --- */
+
+/* So that the recursion stays within the stack; and how many ranks are tried in a cell. */
+#define SHUFFLED_RANKS 4096u
+#define CHOICES 8u
+/* Pairs that exchange less than this share of the heaviest are passed over, and steps may differ by so much. */
+#define LIGHT 0.05
+#define ALIKE 0.3
+
+/* Cells that are filled in order, each by a rank that exchanges with those before it as steps of the grid do. */
+struct filling {
+	struct search *s;
+	struct grid grid;		/* of ranks row by row; a rank is in cell[rank], ranks: in none yet */
+	unsigned *rank_in, *cell_of;
+	double least;			/* weight */
+	double weight[PATTERN_STEPS];	/* by term, the lower of the two ways; as the first such pair has it */
+	unsigned since[PATTERN_STEPS];	/* the cell of that pair, or ranks */
+};
+
+static bool fill_fits(struct filling *f, unsigned cell, unsigned rank)
+{
+	const struct pattern *p = f->grid.p;
+	const struct matrix *m = f->s->m;
+	unsigned n = grid_partners(&f->grid, cell), placed = 0, last = power(3, p->sides) - 1;
+	bool fits = true;
+
+	for (size_t i = m->row[rank]; i < m->row[rank + 1]; i++)
+		if (m->weight[i] >= f->least) {
+			f->s->bytes[m->adj[i]] = m->weight[i];
+			placed += f->cell_of[m->adj[i]] < cell;
+		}
+	for (unsigned i = 0; i < n && fits; i++) {
+		unsigned to = f->grid.partner[i].to, term = f->grid.partner[i].term;
+		double bytes;
+
+		if (to >= cell)
+			continue;
+		if (p->kind == PATTERN_STENCIL && term > last / 2)
+			term = last - term;
+		bytes = f->s->bytes[f->rank_in[to]];
+		if (f->since[term] == p->ranks) {
+			f->since[term] = cell;
+			f->weight[term] = bytes;
+		}
+		fits = fabs(bytes - f->weight[term]) <= ALIKE * f->weight[term];
+		placed -= bytes > 0;
+	}
+	for (size_t i = m->row[rank]; i < m->row[rank + 1]; i++)
+		f->s->bytes[m->adj[i]] = 0;
+	f->s->work -= n + m->row[rank + 1] - m->row[rank];
+	return fits && !placed;
+}
+
+static void fill_forget(struct filling *f, unsigned cell)
+{
+	for (unsigned t = 0; t < PATTERN_STEPS; t++)
+		if (f->since[t] == cell)
+			f->since[t] = f->grid.p->ranks;
+}
+
+/* First those at the rim, which exchange least; then straight on: few partners in common with the rank before last. */
+static double fill_preference(struct filling *f, unsigned rank, unsigned before)
+{
+	const struct matrix *m = f->s->m;
+	double all = 0;
+	unsigned common = 0;
+
+	for (size_t i = m->row[rank], j = m->row[before]; i < m->row[rank + 1]; i++) {
+		while (j < m->row[before + 1] && m->adj[j] < m->adj[i])
+			j++;
+		common += j < m->row[before + 1] && m->adj[j] == m->adj[i];
+		all += m->weight[i];
+	}
+	f->s->work -= m->row[rank + 1] - m->row[rank];
+	return floor(all / f->least) + (double) common / (m->ranks + 1);
+}
+
+static bool fill_from(struct filling *f, unsigned cell)
+{
+	const struct pattern *p = f->grid.p;
+	const struct matrix *m = f->s->m;
+	unsigned stride = 1, d = 0, n = 0, beside, choice[CHOICES + 1];
+	double preference[CHOICES + 1];
+
+	if (cell == p->ranks)
+		return true;
+	for (; cell / stride % p->side[d] == 0; d++)
+		stride *= p->side[d];
+	beside = f->rank_in[cell - stride];
+	for (size_t i = m->row[beside]; i < m->row[beside + 1] && f->s->work > 0; i++) {
+		unsigned rank = m->adj[i], at = n;
+		double own;
+		bool fits;
+
+		if (f->cell_of[rank] != p->ranks || m->weight[i] < f->least)
+			continue;
+		fits = fill_fits(f, cell, rank);
+		fill_forget(f, cell);
+		if (!fits)
+			continue;
+		own = fill_preference(f, rank, f->rank_in[cell - (cell > 1 ? 2 : 1)]);
+		for (; at && own < preference[at - 1]; at--) {
+			choice[at] = choice[at - 1];
+			preference[at] = preference[at - 1];
+		}
+		choice[at] = rank;
+		preference[at] = own;
+		n += n < CHOICES;
+	}
+	for (unsigned i = 0; i < n && f->s->work > 0; i++) {
+		f->rank_in[cell] = choice[i];
+		f->cell_of[choice[i]] = cell;
+		if (fill_fits(f, cell, choice[i]) && fill_from(f, cell + 1))
+			return true;
+		f->cell_of[choice[i]] = p->ranks;
+		fill_forget(f, cell);
+	}
+	return false;
+}
+
+/* At the cost of a part of the work that is left, so that other grids have their share. */
+static void fill_grid(struct search *s, const struct pattern *p)
+{
+	struct search ordered = *s;
+	struct filling f = { .s = &ordered };
+	struct matrix *m = NULL;
+	unsigned first = 0;
+	double most = 0, least = INFINITY;
+
+	s->work -= 8.0 * p->ranks + s->m->row[p->ranks];
+	ordered.work = s->work / 16;
+	s->work -= ordered.work;
+
+	for (unsigned r = 0; r < p->ranks; r++) {
+		double all = 0;
+
+		for (size_t i = s->m->row[r]; i < s->m->row[r + 1]; i++) {
+			all += s->m->weight[i];
+			most = fmax(most, s->m->weight[i]);
+		}
+		if (all < least) {
+			least = all;
+			first = r;
+		}
+	}
+	f.least = LIGHT * most;
+	if (grid_open(&f.grid, p)) {
+		s->no_memory = true;
+		return;
+	}
+	f.rank_in = f.grid.rank;
+	f.cell_of = malloc(p->ranks * sizeof(*f.cell_of));
+	f.grid.rank = malloc(p->ranks * sizeof(*f.grid.rank));
+	for (unsigned r = 0; r < p->ranks && f.cell_of && f.grid.rank; r++) {
+		f.grid.rank[r] = r;
+		f.cell_of[r] = p->ranks;
+	}
+	for (unsigned t = 0; t < PATTERN_STEPS; t++)
+		f.since[t] = p->ranks;
+	if (f.cell_of && f.grid.rank) {
+		f.rank_in[0] = first;
+		f.cell_of[first] = 0;
+		if (fill_from(&f, 1) && (m = matrix_contract(s->m, f.cell_of, p->ranks))) {
+			ordered.m = m;
+			try(&ordered, *p);
+			s->best = ordered.best;
+		}
+	}
+	s->work += ordered.work;
+	matrix_free(m);
+	free(f.rank_in);
+	free(f.cell_of);
+	grid_close(&f.grid);
+}
+
+static void try_shuffled(struct search *s, struct pattern p)
+{
+	for (unsigned t = 0; t < PATTERN_STEPS; t++)
+		p.weight[t] = 1;
+	for (unsigned periodic = 0; periodic <= (p.kind == PATTERN_STENCIL) && s->work > 0; periodic++) {
+		for (unsigned d = 0; d < p.sides; d++)
+			p.periodic[d] = periodic && p.side[d] > 2;
+		fill_grid(s, &p);
+	}
+}
+
+/* --- the search --- */
+
 static void try_grid(struct search *s, struct pattern *p)
 {
 	for (p->kind = PATTERN_STENCIL; p->kind <= PATTERN_LINES; p->kind++)
-		try(s, *p);
+		(p->order == PATTERN_NO_ORDER ? try_shuffled : try)(s, *p);
 }
 
 /* Blocks of each size but those of one rank and of all. */
@@ -402,6 +594,7 @@ static void try_blocks(struct search *s, struct pattern *p, unsigned d, unsigned
 static void try_sides(struct search *s, struct pattern *p, unsigned d, unsigned left)
 {
 	unsigned bits = 0;
+	bool sorted = true;
 
 	if (d + 1 < p->sides) {
 		for (p->side[d] = 2; p->side[d] <= left / 2; p->side[d]++)
@@ -414,11 +607,15 @@ static void try_sides(struct search *s, struct pattern *p, unsigned d, unsigned 
 		return;
 	}
 	p->side[d] = left;
-	for (unsigned i = 0; i < p->sides; i++)
+	for (unsigned i = 0; i < p->sides; i++) {
 		bits |= p->side[i] & (p->side[i] - 1);
+		sorted &= !i || p->side[i - 1] >= p->side[i];
+	}
+	if (p->order == PATTERN_NO_ORDER && (!sorted || p->ranks > SHUFFLED_RANKS))
+		return;
 	if (p->order == PATTERN_BLOCKS)
 		try_blocks(s, p, 0, 1);
-	else if (p->order == PATTERN_ROWS || !bits)
+	else if (p->order != PATTERN_MORTON || !bits)
 		try_grid(s, p);
 }
 
@@ -434,7 +631,7 @@ int pattern_recognise(const struct matrix *m, struct pattern *out, struct err *e
 	if (m->ranks >= LEAST_RANKS && m->row[m->ranks] && !s.no_memory) {
 		for (p.kind = PATTERN_BINARY; p.kind <= PATTERN_BINOMIAL; p.kind++)
 			try(&s, p);
-		for (p.order = PATTERN_ROWS; p.order <= PATTERN_BLOCKS && !s.best.ranks; p.order++)
+		for (p.order = PATTERN_ROWS; p.order <= PATTERN_NO_ORDER && !s.best.ranks; p.order++)
 			for (p.sides = 1; p.sides <= PATTERN_SIDES; p.sides++)
 				try_sides(&s, &p, 0, m->ranks);
 	}
