@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""Mapping's figures in BENCHMARKS.md: what mappings cost, how long they take to compute, and what a network simulation
-makes of them. The cost is what map_judge computes from the problem's files and the rank file."""
+"""Mapping's figures in BENCHMARKS.md: what mappings cost, and how long they take to compute. The cost is what map_judge
+computes from the problem's files and the rank file."""
 import csv
 import itertools
 import json
 import math
 import multiprocessing
 import os
-import random
 import statistics
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from rig.paths import BUILD
 
 PEERS = {"scotch": "Scotch as netloc calls it", "treematch": "TreeMatch"}
 NAMES = {"ours": "Topiary", **PEERS, "block": "block", "cyclic": "cyclic"}
-PEER_LIMIT, OURS_LIMIT, SIM_LIMIT = 300, 1800, 600
+PEER_LIMIT, OURS_LIMIT = 300, 1800
 HERE = Path(__file__).resolve().parent
 ROUNDING = 1e-9
 
@@ -262,109 +261,6 @@ def time(sheet, args):
                       "10")
 
 
-# --- sim: the time that SimGrid gives one exchange on the paper's fat tree: what the cost is worth as a yardstick
-
-# Bytes a second and seconds of what is above each, per direction. A core's share of its cache, a NUMA node's ring stop,
-# QPI: two Intel Xeon E5-2680 v3; InfiniBand QDR, and the 12 cables of it from a leaf switch upwards.
-LINKS = {"core": (8e9, 5e-8), "numa": (3e10, 5e-8), "package": (1.92e10, 1e-7), "node": (4e9, 7e-7),
-         "leaf": (12 * 4e9, 2e-7)}
-NUMA_CORES, PACKAGE_CORES = 6, 12
-# Flows share links max-min fairly and have no windows: an InfiniBand network is no TCP.
-CONFIG = ("--cfg=network/model:CM02", "--cfg=network/crosstraffic:0", "--cfg=network/TCP-gamma:0",
-          "--log=root.thres:error")
-
-
-def climbs(machine):
-    """(kind, element, what is above it) of all that a job's ranks can use."""
-    for host in machine.hosts:
-        leaf = f"leaf{machine.paths[host][0]}"
-        yield "node", host, leaf
-        for package in range(2):
-            yield "package", f"{host}p{package}", host
-        for core in machine.leaves[host]:
-            yield "core", core_name(host, core), f"{host}m{core // NUMA_CORES}"
-        for numa in range(24 // NUMA_CORES):
-            yield "numa", f"{host}m{numa}", f"{host}p{numa * NUMA_CORES // PACKAGE_CORES}"
-    for leaf in sorted({machine.paths[host][0] for host in machine.hosts}):
-        yield "leaf", f"leaf{leaf}", "spine"
-
-
-def core_name(host, core):
-    return f"{host}c{core}"
-
-
-def platform(machine):
-    """All of it as SimGrid reads it: cores are hosts, what is above them routers."""
-    elements, links, routes = ['<router id="spine"/>'], [], []
-    for kind, name, above in climbs(machine):
-        rate, delay = LINKS[kind]
-        elements.append(f'<host id="{name}" speed="1Gf"/>' if kind == "core" else f'<router id="{name}"/>')
-        links.append(f'<link id="{name}-up" bandwidth="{rate:.0f}Bps" latency="{delay:.2e}s" '
-                     'sharing_policy="SPLITDUPLEX"/>')
-        routes += [f'<route src="{a}" dst="{b}" symmetrical="NO"><link_ctn id="{name}-up" direction="{way}"/></route>'
-                   for a, b, way in ((name, above, "UP"), (above, name, "DOWN"))]
-    return ("<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
-            '<platform version="4.1"><zone id="all" routing="DijkstraCache">\n' + "\n".join(elements + links + routes)
-            + "\n</zone></platform>\n")
-
-
-def job(problem, seats):
-    places = "".join(f"{core_name(*seat)}\n" for seat in seats)
-    return f"{problem.ranks} {len(problem.pairs)}\n{places}" + "".join(f"{a} {b} {w}\n" for a, b, w in problem.pairs)
-
-
-def simulated(laid, seats):
-    """Seconds."""
-    where, what = laid.folder / "platform.xml", laid.folder / "job"
-    if not where.exists():
-        where.write_text(platform(laid.machine))
-    what.write_text(job(laid.problem, seats))
-    done, _ = timed([BUILD / "bench" / "map_sim", where, what, *CONFIG], SIM_LIMIT)
-    if done.returncode:
-        raise judge.Broken(f"{laid.problem.name}: map_sim: {done.stderr.strip()}")
-    return float(done.stdout)
-
-
-def measure_simulated(task):
-    """{method: (cost, seconds)}"""
-    which, lots = task
-    with bed(Problem(*which)) as laid:
-        ranks = laid.problem.ranks
-        seats = {"block": judge.block(laid.machine, ranks), "cyclic": judge.cyclic(laid.machine, ranks),
-                 "ours": laid.ours().seats}
-        seats |= {peer: laid.peer(peer).seats for peer in PEERS}
-        seats |= {f"lot {i}": judge.by_lot(laid.machine, ranks, random.Random(i)) for i in range(lots)}
-        return which, {method: (laid.cost(some), simulated(laid, some)) for method, some in seats.items() if some}
-
-
-def pearson(points):
-    return (statistics.correlation(*zip(*points)) if len({x for x, _ in points}) > 1
-            and len({y for _, y in points}) > 1 else 1.0)
-
-
-def gain(found, method):
-    return 100 * (1 - found[method][1] / found["block"][1])
-
-
-def sim(sheet, args):
-    if not (BUILD / "bench" / "map_sim").exists():
-        print("map.py sim: not measured: SimGrid is missing (apt-get install libsimgrid-dev)", file=sys.stderr)
-        return
-    some = [p for p in chosen(args) if p.arch == "fattree"]
-    tasks = sorted(((astuple(p), args.lots) for p in some), key=lambda task: -task[0][2])
-    with multiprocessing.Pool(args.jobs) as pool:
-        found = dict(pool.imap_unordered(measure_simulated, tasks))
-    every = [found[astuple(p)] for p in some]
-    mine = [gain(one, "ours") for one in every]
-    for what, of in (("median", statistics.median), ("minimum", min)):
-        sheet.add(f"reduction of simulated communication time compared with block, {what}", of(mine), "%", "",
-                  "; ".join(f"{of([gain(one, peer) for one in every if peer in one]):.1f} {name}"
-                            for peer, name in PEERS.items()))
-    sheet.add("problems simulated slower than block", sum(g < -0.01 for g in mine), f"of {len(mine)}")
-    points = [(c / one["block"][0], s / one["block"][1]) for one in every for c, s in one.values()]
-    mappings = f"of {len(points)} mappings, both as shares of block's"
-    sheet.add("correlation of cost and simulated time: Pearson", pearson(points), mappings)
-
 def problem_options(most):
     return {"only": ("", "problems with this in their names"), "least": (1, "ranks that they have at least"),
             "most": (most, "and at most"), "jobs": (os.cpu_count(), "so many at once")}
@@ -377,9 +273,7 @@ PARTS = {
     "time": Part(time, "how long a mapping takes, by the number of ranks, on one core", {
         "ranks": ([24, 48, 96, 192, 384, 768, 1024, 2048, 4096], "so many"),
         "repeat": (3, "times each, of which the least counts")}),
-    "sim": Part(sim, "the run time that SimGrid gives mappings, on the paper's fat tree", {
-        "lots": (3, "mappings by lot beside the others"), **problem_options(192)}),
 }
 
 if __name__ == "__main__":
-    main(__doc__, PARTS, ("table", "time", "sim"), root=False)
+    main(__doc__, PARTS, ("table", "time"), root=False)

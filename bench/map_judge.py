@@ -120,7 +120,3 @@ def cyclic(machine, ranks):
     share, deepest = shares(machine, ranks), max(map(len, machine.leaves.values()))
     return [(host, machine.leaves[host][turn]) for turn in range(deepest) for host in machine.hosts
             if turn < share[host]]
-
-
-def by_lot(machine, ranks, chance):
-    return chance.sample(machine.places(), ranks)

@@ -16,12 +16,9 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Arch:
-    """kind, sizes and costs of what is above a switch; its ports; the levels of a node as (size, cost), cores last."""
-    kind: str
-    sizes: tuple
-    cost: int
-    ports: int
-    port_cost: int
+    """above: (kind, sizes, cost) of what is above a node, the ports of a switch last; node: its levels as (size, cost),
+    cores last."""
+    above: tuple
     node: tuple
     slice: int          # cores that belong together: what a partial allocation is cut in
 
@@ -31,26 +28,26 @@ class Arch:
 
     @property
     def nodes(self):
-        return math.prod(self.sizes) * self.ports
+        return math.prod(size for _, sizes, _ in self.above for size in sizes)
 
 
 # The costs of the fat tree are what `topiary fabric` makes of the 12 cables that the paper's machine has upwards for 22
 # hosts, with Topiary's own inside a node; those of the torus are the paper's (figure 5).
 ARCHS = {
-    "fattree": Arch("tree", (4,), 283, 22, 100, ((2, 20), (2, 12), (6, 2)), 6),
-    "epyc": Arch("tree", (8,), 200, 16, 100, ((2, 20), (8, 8), (8, 2)), 8),
-    "torus": Arch("torus", (4, 4, 4), 1600, 4, 800, ((2, 80), (2, 40), (4, 20), (2, 10)), 4),
+    "fattree": Arch((("tree", (4,), 283), ("tree", (22,), 100)), ((2, 20), (2, 12), (6, 2)), 6),
+    "epyc": Arch((("tree", (8,), 200), ("tree", (16,), 100)), ((2, 20), (8, 8), (8, 2)), 8),
+    "torus": Arch((("torus", (4, 4, 4), 1600), ("tree", (4,), 800)), ((2, 80), (2, 40), (4, 20), (2, 10)), 4),
 }
 ALLOCATIONS = ("scattered", "partial", "spare")
 
 
 # --- what a job got
 
-def allocate(arch, ranks, how, chance):
+def allocate(arch, ranks, how, chance, large=32):
     """{node: its cores in the job}, the nodes anywhere on the machine: whole ones, some of them in part, or more than
-    are needed."""
+    are needed. A node of more than `large` cores is for several jobs."""
     share = arch.cores
-    if ranks < 4 * share and arch.cores > 32:       # a large node is for several jobs
+    if ranks < 4 * share and arch.cores > large:
         share = min(share, arch.slice * math.ceil(ranks / (4 * arch.slice)))
     count = math.ceil(ranks / share)
     if how == "spare":
@@ -80,16 +77,21 @@ def numbers(values, most):
 
 
 def fabric_text(arch, allocation):
-    groups = {at: list(nodes) for at, nodes in itertools.groupby(allocation, key=lambda node: node // arch.ports)}
-    sides = " ".join(f"{size} {arch.cost}" for size in arch.sizes)
-    lines = [f"{arch.kind} {len(arch.sizes)} {sides} {numbers(list(groups), math.prod(arch.sizes))}"]
     inside = " ".join(f"{size} {cost}" for size, cost in arch.node)
-    for nodes in groups.values():
-        lines.append(f"tree 1 {arch.ports} {arch.port_cost} "
-                     f"{numbers([node % arch.ports for node in nodes], arch.ports)}")
-        lines += [f"node n{node:03} tree {len(arch.node)} {inside} {numbers(allocation[node], arch.cores)}"
-                  for node in nodes]
-    return "\n".join(lines) + "\n"
+
+    def lines(above, nodes):
+        if not above:
+            yield f"node n{nodes[0]:03} tree {len(arch.node)} {inside} {numbers(allocation[nodes[0]], arch.cores)}"
+            return
+        (kind, sizes, cost), *rest = above
+        below = math.prod(size for _, some, _ in rest for size in some)
+        groups = {at: list(some) for at, some in itertools.groupby(
+            nodes, key=lambda node: node // below % math.prod(sizes))}
+        sides = " ".join(f"{size} {cost}" for size in sizes)
+        yield f"{kind} {len(sizes)} {sides} {numbers(list(groups), math.prod(sizes))}"
+        for some in groups.values():
+            yield from lines(rest, some)
+    return "\n".join(lines(arch.above, list(allocation))) + "\n"
 
 
 # --- what ranks exchange: (a, b, bytes both ways), each pair once

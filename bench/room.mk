@@ -34,10 +34,9 @@ $(call objects,bench/select_probe.c bench/select_record.c): ROOM_CFLAGS = -DNDEB
 	$(checked_slurm_src)
 $(eval $(call bench_of,select,select_plugin,time hostile waits traces real trace memory gpu controller))
 
-# SimGrid (libsimgrid-dev) is for bench-map-sim alone, which says so where it is missing.
-BENCH_map_NEEDS = $(if $(wildcard /usr/include/simgrid/engine.h),map_sim)
-$(eval $(call linked,map_sim,$(BUILD)/bench/map_sim,bench/map_sim.c,,,-lsimgrid,))
-$(eval $(call bench_of,map,map,table time sim))
+$(eval $(call bench_of,map,map,table time))
+# Programs under SimGrid (libsimgrid-dev, gfortran), fetched by git once.
+$(eval $(call bench_of,apps,apps,run))
 
 # What a job gets: programs that want a topology, by every way, and a plugin with a clock around ours.
 BENCH_topology_NEEDS = topology_probe topology_probe_ours topology_clock.so
@@ -55,6 +54,6 @@ $(eval $(call linked,monitor_beside,$(BUILD)/bench/monitor_beside,bench/monitor_
 hwloc libzstd jansson libcrypto,-lm))
 $(eval $(call bench_of,monitor,monitor,size totals display beside peers start live messages))
 
-bench: bench-registry bench-select bench-map bench-topology bench-monitor
+bench: bench-registry bench-select bench-map bench-apps bench-topology bench-monitor
 
 .PHONY: bench $(BENCH_TARGETS)

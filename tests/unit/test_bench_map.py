@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
 from map import Case, bed, best_known, guaranteed, keep_best  # noqa: E402
-from map_judge import Broken, Machine, block, by_lot, cost, cyclic, doubles, read_plain, shares  # noqa: E402
+from map_judge import Broken, Machine, block, cost, cyclic, doubles, read_plain, shares  # noqa: E402
 from map_problems import ALLOCATIONS, ARCHS, Problem, allocate, problems  # noqa: E402
 
 # Figure 5 of the paper, but that only five leaves of n210 are free.
@@ -80,7 +80,7 @@ def plain(seats):
 
 
 def test_a_rank_file_is_read(tree):
-    seats = by_lot(tree, 7, random.Random(1))
+    seats = random.Random(1).sample(tree.places(), 7)
     assert read_plain(plain(seats), tree, 7) == seats and doubles(seats) == 0
 
 
