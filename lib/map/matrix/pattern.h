@@ -22,7 +22,7 @@ struct pattern {
 	enum pattern_kind { PATTERN_STENCIL, PATTERN_LINES, PATTERN_BINARY, PATTERN_BINOMIAL } kind;
 	/*
 	 * How ranks are numbered: row by row; bit by bit of each side in turn (Morton); block by block, row by row in
-	 * each; or without a rule, which is recognised only, up to 4,096 ranks, and not of trees.
+	 * each; or without a rule, which is recognised only, while the search lasts, and not of trees.
 	 */
 	enum pattern_order { PATTERN_ROWS, PATTERN_MORTON, PATTERN_BLOCKS, PATTERN_NO_ORDER } order;
 	unsigned ranks, sides;
