@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "shape/snapshot.h"
 
 /*
  * More than a clock tick of the kernel, the resolution of file times, and more than the time between parts of one
@@ -20,7 +19,6 @@
 struct snapshot_view {
 	unsigned refs;			/* under watch.mutex */
 	unsigned long serial;
-	time_t time;
 	char sum[HASH_HEX];		/* of the file's text */
 	struct snapshot *snapshot;
 	struct directory nodes;
@@ -70,7 +68,6 @@ static struct snapshot_view *view_read(const char *path, struct err *e)
 	if (!v)
 		goto memory;
 	v->refs = 1;
-	v->time = time(NULL);
 	if (file_read(path, SNAPSHOT_MAX_BYTES, &text, e) ||
 	    !(v->snapshot = snapshot_parse(text.data, text.len, path, e)))
 		goto error;
@@ -316,11 +313,6 @@ size_t snapshot_view_nodes(const struct snapshot_view *v)
 unsigned long snapshot_view_serial(const struct snapshot_view *v)
 {
 	return v->serial;
-}
-
-time_t snapshot_view_time(const struct snapshot_view *v)
-{
-	return v->time;
 }
 
 bool snapshot_view_first(struct snapshot_view *v, const char *node)

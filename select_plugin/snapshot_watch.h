@@ -3,8 +3,6 @@
 #ifndef TOPIARY_SELECT_SNAPSHOT_WATCH_H
 #define TOPIARY_SELECT_SNAPSHOT_WATCH_H
 
-#include <time.h>
-
 #include "base/err.h"
 #include "shape/shape.h"
 #include "shape/snapshot.h"
@@ -56,9 +54,6 @@ size_t snapshot_view_nodes(const struct snapshot_view *v);
  * one.
  */
 unsigned long snapshot_view_serial(const struct snapshot_view *v);
-
-/* When it was read. */
-time_t snapshot_view_time(const struct snapshot_view *v);
 
 /*
  * True once for each node of a view, for a caller that logs something about it once. The caller serialises the calls.

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <stdlib.h>
-#include <string.h>
-
 #include "score/chooser.h"
 #include "score/score_tree.h"
 #include "table.h"

@@ -2,8 +2,6 @@
  * Copyright (C) 2026 The Topiary authors
  *
  * When counting ends by itself, by a clock of the test's own. */
-#include <time.h>
-#include <unistd.h>
 
 #include "table.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <limits.h>
-
 #include "score/fit_cache.h"
 #include "table.h"
 

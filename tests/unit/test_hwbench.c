@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 /* Results of topiary bench node: JSON and back, names and back, costs; and what is measured of two NUMA nodes. */
-#include <hwloc.h>
 #include <math.h>
 
 #include "hwbench/hwbench.h"

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <errno.h>
-#include <fcntl.h>
-#include <hwloc.h>
 #include <hwloc/memattrs.h>
-#include <limits.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <limits.h>
-
 #include "base/file.h"
 #include "../../node_agent/monitor_metrics.h"
 #include "table.h"

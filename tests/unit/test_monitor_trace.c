@@ -5,8 +5,6 @@
  * topiary-monitor's trace of a step while the node's clock is set, the machine is suspended or stopped, and the monitor
  * is killed: its own code, and clocks that the test moves.
  */
-#include <fcntl.h>
-#include <time.h>
 
 #include "../../node_agent/monitor_trace.h"
 #include "base/clock.h"

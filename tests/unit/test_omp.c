@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <hwloc.h>
-
 #include "bind/vars.h"
 #include "table.h"
 #include "topology.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <hwloc.h>
 #include <iconv.h>
 #include <jansson.h>
 #include <pthread.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <errno.h>
-
 #include "monitor/events.h"
 #include "monitor/source.h"
 #include "table.h"

@@ -7,12 +7,10 @@
  * time on the hardware is changed where it is read, and an event of a PU that was offline is one that was switched off.
  * How the kernel shares counters is not tested by this.
  */
-#include <errno.h>
 #include <linux/perf_event.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "monitor/counters.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include <dlfcn.h>
-#include <errno.h>
-#include <hwloc.h>
 
 #include "monitor/counters.h"
 #include "monitor/events.h"

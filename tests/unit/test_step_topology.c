@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <errno.h>
-#include <fcntl.h>
-#include <hwloc.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -120,7 +119,6 @@ TEST(finds_shapes_of_nodes, .setup_func = watch_begin, .teardown_func = watch_en
 {
 	const struct snapshot_shape *shapes;
 	struct snapshot_view *v, *next;
-	time_t start = time(NULL);
 	size_t n;
 
 	assert_null(snapshot_view_get());
@@ -137,7 +135,7 @@ TEST(finds_shapes_of_nodes, .setup_func = watch_begin, .teardown_func = watch_en
 	shapes = snapshot_view_shapes(v, &n);
 	assert_int_equal(n, 1);
 	assert_ptr_equal(shapes[0].shape, snapshot_view_shape(v, "big"));
-	assert_true(snapshot_view_serial(v) && snapshot_view_time(v) >= start && snapshot_view_time(v) <= time(NULL));
+	assert_true(snapshot_view_serial(v));
 	assert_true(snapshot_view_first(v, "cn1") && !snapshot_view_first(v, "cn1"));
 	assert_false(snapshot_view_first(v, "cn4"));
 
