@@ -262,12 +262,12 @@ static void report_unrecorded(const char *why)
 /* Only tasks that srun starts itself are known. Without memory they leave no lines. */
 static void tasks_open(spank_t sp)
 {
-	char *cores = NULL;
+	const char *cores = step_cores(sp);
 	uint32_t n;
 
 	if (step.id >= SLURM_MAX_NORMAL_STEP_ID || step.launcher)
 		return;
-	if (!spank_get_item(sp, S_STEP_ALLOC_CORES, &cores) && cores)
+	if (cores)
 		snprintf(monitor.cores, sizeof(monitor.cores), "%s", cores);
 	if (spank_get_item(sp, S_JOB_NNODES, &monitor.nodes))
 		monitor.nodes = 1;

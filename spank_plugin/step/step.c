@@ -287,11 +287,21 @@ void *step_share(spank_t sp, size_t head, size_t each, unsigned max, uint32_t *t
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
+const char *step_cores(spank_t sp)
+{
+	char *cores = NULL;
+
+	if ((spank_get_item(sp, S_STEP_ALLOC_CORES, &cores) || !cores || !*cores) &&
+	    (spank_get_item(sp, S_JOB_ALLOC_CORES, &cores) || !cores || !*cores))
+		return NULL;
+	return cores;
+}
+
 /* Make the step's directory and announce it to the tasks. 0, or -1 with an error: what it made is still there. */
 static int prepare(spank_t sp, int argc, char **argv, struct err *e)
 {
 	unsigned loaded = hwloc_get_api_version() >> 16, own = HWLOC_API_VERSION >> 16;
-	char *cores = NULL;
+	const char *cores = step_cores(sp);
 	int fd;
 
 	if (step_configure(argc, argv, e))
@@ -303,7 +313,7 @@ static int prepare(spank_t sp, int argc, char **argv, struct err *e)
 	if (loaded != own)
 		return err_set(e, "spank_topiary.so was built with hwloc %u, and slurmstepd has hwloc %u loaded: build "
 			       "Topiary with the hwloc of Slurm", own, loaded);
-	if (spank_get_item(sp, S_STEP_ALLOC_CORES, &cores) || !cores || !*cores)
+	if (!cores)
 		return err_set(e, "Slurm does not provide the step's cores");
 	if ((step.root = run_dir_open(step.settings.run_dir, e)) < 0)
 		return -1;

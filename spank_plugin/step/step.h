@@ -93,6 +93,13 @@ extern struct step step;
 /* Read the settings once, by the arguments of plugstack.conf. 0, or -1 with an error. */
 int step_configure(int argc, char **argv, struct err *e);
 
+/*
+ * Slurm's abstract cores of the step on this node, Slurm's own memory; NULL: Slurm has none. With
+ * --gres-flags=enforce-binding it names none where no core of the job is near the step's devices (_pick_step_cores() of
+ * step_mgr.c). The step's cgroup then keeps the CPUs of the job's, so that these are the job's cores.
+ */
+const char *step_cores(spank_t sp);
+
 /* Adopt the topology of the whole node, where step.has_node. 0, or -1 with an error. The caller destroys it. */
 int step_adopt_node(hwloc_topology_t *out, struct err *e);
 

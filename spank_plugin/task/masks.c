@@ -185,15 +185,15 @@ static int find_cores(struct core_index *c, struct err *e)
 {
 	hwloc_topology_t t = c->task->topology;
 	unsigned char *in_job = malloc(2 * MAX_CORES);	/* and those of the step */
-	char *job = NULL, *own = NULL;
 	spank_t sp = c->task->sp;
+	const char *own = step_cores(sp);
+	char *job = NULL;
 	int rc = -1;
 
 	c->at = malloc(MAX_CORES * sizeof(*c->at));
 	if (!in_job || !c->at)
 		err_set(e, "out of memory");
-	else if (spank_get_item(sp, S_JOB_ALLOC_CORES, &job) || spank_get_item(sp, S_STEP_ALLOC_CORES, &own) || !job ||
-	    !own)
+	else if (spank_get_item(sp, S_JOB_ALLOC_CORES, &job) || !job || !own)
 		err_set(e, "Slurm does not provide the cores of the job or the step");
 	else if (!cores_parse(job, in_job, MAX_CORES, e) && !cores_parse(own, in_job + MAX_CORES, MAX_CORES, e))
 		rc = 0;

@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 from rig import Cluster
-from rig.ask import expand, reports, ring
+from rig.ask import expand, reports, ring, wait_running
+from rig.cluster import SLURM_RELEASE
 from rig.processes import wait_until
 
 
@@ -28,19 +29,22 @@ def with_cpuless(xml):
 
 
 MACHINES = {
-    **dict.fromkeys(["cn0", "cn1", "cn3", "cn6", "cn7"], "intel-2x8"), "cn8": "power-2x4",
+    **dict.fromkeys(["cn0", "cn1", "cn3", "cn6", "cn7", "cn9"], "intel-2x8"), "cn8": "power-2x4",
     "cn4": re.sub(r'(<object type="NUMANode" os_index="1".*?) local_memory="\d+"', r"\1",
                   drawn("Package:2 [NUMANode(memory=8GiB)] Core:4 PU:1")),
     "cn5": drawn("[NUMANode(memory=4GiB)] [NUMANode(memory=4GiB)] Package:1 Core:4 PU:1"),
     "cn2": with_cpuless(drawn("[NUMANode(memory=8GiB)] Package:1 Core:4 PU:1")),
 }
 WORDS = {**dict.fromkeys(["cn0", "cn7"], "CoresPerSocket=16 ThreadsPerCore=1"), "cn1": "ThreadsPerCore=1",
-         "cn6": "CoresPerSocket=6", "cn8": "ThreadsPerCore=2"}
+         "cn6": "CoresPerSocket=6", "cn8": "ThreadsPerCore=2", "cn9": "Gres=gpu:1"}
+# Later releases of Slurm refuse Cores= of less than a socket.
+NEAR = 0 if SLURM_RELEASE < (24, 11) else "0-7"
 
 
 @pytest.fixture(scope="module")
 def whole(folders):
-    with Cluster(folders(), MACHINES, registry=False, nodes=WORDS) as made:
+    with Cluster(folders(), MACHINES, registry=False, nodes=WORDS, conf="GresTypes=gpu\n", files={
+            "gres.conf": f"NodeName=cn9 Name=gpu File={{folder}}/cn9gpu Cores={NEAR}\n"}) as made:
         yield made
 
 
@@ -193,3 +197,13 @@ def test_step_without_the_cpus_of_its_job_is_told(cluster, options, fewer):
     output = cluster.output(f"env -u SRUN_CPUS_PER_TASK srun {options} --topo-place=compact true", "-w", "cn3",
                             "-n2", "-c4")
     assert output.count("each task has 1 CPU, and the job was submitted with -c4") == fewer, output
+
+
+def test_step_without_a_core_near_its_gpu(cluster):
+    """Slurm enforces binding of a job by socket, and of a step by core: it then names no cores of the step."""
+    load = cluster.batch("sleep 100", "-w", "cn9", "-n2", "--topo-fit=off").stdout.split()[-1]
+    wait_running(cluster, load)
+    output = cluster.output("srun sh -c 'echo has $(hwloc-calc -i $HWLOC_XMLFILE -N core all) cores'", "-w", "cn9",
+                            "-n1", "-c4", "--gres=gpu:1", "--gres-flags=enforce-binding")
+    cluster.command(["scancel", load])
+    assert "has 2 cores" in output, output
