@@ -8,6 +8,8 @@ INSTALL ?= install
 install: all
 	$(INSTALL) -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/topiary
 	$(INSTALL) -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin $(BUILD)/topiaryd $(BUILD)/topiary-agent $(BUILD)/topiary-monitor
+	# topiaryd applies all that are there: none of another version may stay.
+	rm -f $(DESTDIR)$(PREFIX)/share/topiary/sql/[0-9]*.sql
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/share/topiary/sql sql/*.sql
 	$(INSTALL) -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system packaging/systemd/*.service packaging/systemd/*.timer \
 		packaging/systemd/*.mount

@@ -332,7 +332,7 @@ static int read_size(struct reader *r, struct past_job *job)
 		unsigned least = (job->tasks + r->nodes->cpus - 1) / r->nodes->cpus;
 
 		job->nodes = swf_nodes(r->values[NODE_OF_CPU]);
-		job->nodes = job->nodes < least ? least : job->nodes;
+		job->nodes = job->nodes < least ? least : job->nodes > job->tasks ? job->tasks : job->nodes;
 	}
 	if (!job->nodes || job->tasks < job->nodes)
 		return err_set(r->err, "%s:%u: job %s has %u tasks on %u nodes", r->name, r->line, job->name,

@@ -44,8 +44,9 @@ uint64_t chooser_worth(bool gpus, unsigned cores, uint64_t memory_mb);
  * Front 0 is the Pareto front of nodes that are equal up to there: on no other one would the job touch fewer domains of
  * some level, from packages to L3 caches, and more of none; the next front is that of the rest, and so on. Of each node
  * the cores of its cost count: other cores of it, which touch more packages and fewer L3 caches, may dominate those of
- * another node, which is rare (decision 45). Within a front the job gets the node that other jobs miss least: small
- * jobs leave the large nodes to large jobs, and fill nodes in use before they break empty ones.
+ * another node (none of 4,200 placements in replays, 1 of 1,200 on slurmctld: decision 45). Within a front the job
+ * gets the node that other jobs miss least: small jobs leave the large nodes to large jobs, and fill nodes in use
+ * before they break empty ones.
  */
 enum chooser_row {
 	CHOOSER_REQUIRED, CHOOSER_WEIGHT, CHOOSER_DEVICES, CHOOSER_UNSERVED, CHOOSER_MEMORY, CHOOSER_KINDS,

@@ -52,6 +52,16 @@ def test_documents_are_installed_under_their_names(tmp_path):
     assert {path.name for path in installed.iterdir()} == names
 
 
+def test_installed_migrations_are_those_of_this_version(tmp_path):
+    """topiaryd would apply one that an older version left there."""
+    folder = tmp_path / "usr/share/topiary/sql"
+    folder.mkdir(parents=True)
+    for name in ("0004_identity.sql", "site.sql"):
+        (folder / name).touch()
+    run("make", "-o", "all", "install", f"DESTDIR={tmp_path}", "PREFIX=/usr", status=0, cwd=ROOT)
+    assert {path.name for path in folder.iterdir()} == {path.name for path in ROOT.glob("sql/*.sql")} | {"site.sql"}
+
+
 def test_flags_of_packages_reach_every_object():
     made = run("make", "-nB", "V=1", "BUILD=x", "CPPFLAGS=-DOF_CPPFLAGS", "CFLAGS=-DOF_CFLAGS", "x/topiary-monitor",
                "x/libtopiary-capture.so", status=0, cwd=ROOT).stdout.replace("\\\n", "")
