@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 #include "base/file.h"
+#include "hwview/machine.h"
 #include "shape/tier.h"
 
 struct node {
@@ -152,20 +153,22 @@ static int add_best(const struct node_list *l, const struct want *w, hwloc_obj_t
 	return added;
 }
 
-/*
- * Where all memory that is local to a PU is none, the kernel has it from another NUMA node: from the nearest of those
- * that a policy names, so that it names all of the first tier.
- */
-static void add_remote(const struct node_list *l, hwloc_bitmap_t out)
+/* Where all memory that is local to a PU is none: the nearest of the first tier. */
+static int add_remote(const struct node_list *l, hwloc_obj_t pu, hwloc_bitmap_t out)
 {
+	hwloc_bitmap_t near = hwloc_bitmap_alloc();
 	enum tier first = TIER_COUNT;
+	int rc = near ? 0 : -1;
 
 	for (unsigned i = 0; i < l->n; i++)
 		if (has_memory(l, &l->list[i]) && l->list[i].tier < first)
 			first = l->list[i].tier;
-	for (unsigned i = 0; i < l->n; i++)
+	for (unsigned i = 0; !rc && i < l->n; i++)
 		if (has_memory(l, &l->list[i]) && l->list[i].tier == first)
-			hwloc_bitmap_set(out, l->list[i].obj->os_index);
+			rc = hwloc_bitmap_set(near, l->list[i].obj->os_index);
+	rc = rc || machine_nearest(pu, near) || hwloc_bitmap_or(out, out, near);
+	hwloc_bitmap_free(near);
+	return rc;
 }
 
 int memory_nodes_choose(hwloc_topology_t t, enum bind_memory wanted, hwloc_const_bitmap_t pus, hwloc_bitmap_t out,
@@ -191,8 +194,8 @@ int memory_nodes_choose(hwloc_topology_t t, enum bind_memory wanted, hwloc_const
 		for (unsigned i = 0; !n && wanted == MEMORY_OFF && i < l.n; i++)
 			if (hwloc_bitmap_isset(l.list[i].obj->cpuset, pu->os_index))
 				hwloc_bitmap_set(out, l.list[i].obj->os_index);
-		if (!n && wanted != MEMORY_OFF && !w->name)
-			add_remote(&l, out);
+		if (!n && wanted != MEMORY_OFF && !w->name && add_remote(&l, pu, out))
+			rc = err_set(e, "out of memory");
 	}
 	if (!rc && w->name && hwloc_bitmap_iszero(out))
 		rc = err_set(e, "no %s is local to its cores", w->name);

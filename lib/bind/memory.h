@@ -41,7 +41,7 @@ int memory_policy_text(char *out, size_t size, struct err *e);
  *	capacity		the largest
  *	bandwidth, latency	the best by hwloc's memory attributes
  * The last three never choose GPU memory. Of several NUMA nodes that serve equally all are chosen, and none that has no
- * memory. For local, bind and interleave PUs without local memory get all NUMA nodes of the first tier of the
+ * memory. For local, bind and interleave PUs without local memory get the nearest NUMA nodes of the first tier of the
  * topology. Off is as local, but of PUs without local memory the NUMA nodes that they are in: where the PUs are, for
  * reports.
  *

@@ -122,6 +122,13 @@ hwloc_bitmap_t machine_cpus(const char *state, struct err *e)
 	return NULL;
 }
 
+int machine_nearest(hwloc_obj_t pu, hwloc_bitmap_t nodes)
+{
+	while (pu && !hwloc_bitmap_intersects(pu->nodeset, nodes))
+		pu = pu->parent;
+	return pu ? hwloc_bitmap_and(nodes, nodes, pu->nodeset) : 0;
+}
+
 unsigned char *machine_select(hwloc_topology_t topology, const char *cores, unsigned *count, struct err *e)
 {
 	int n = hwloc_get_nbobjs_by_type(topology, machine_core_type(topology));

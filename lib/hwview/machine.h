@@ -35,6 +35,12 @@ hwloc_obj_type_t machine_core_type(hwloc_topology_t topology);
  */
 hwloc_bitmap_t machine_cpus(const char *state, struct err *e);
 
+/*
+ * Leaves of the NUMA nodes those that are nearest to a PU: in, or around, the narrowest object around it that has any.
+ * 0, or -1: out of memory. Called by hwview/restrict.c and lib/bind.
+ */
+int machine_nearest(hwloc_obj_t pu, hwloc_bitmap_t nodes);
+
 /* One byte for each core, 1 for those in the list; *count is the number of cores. malloc'ed; NULL on error. */
 unsigned char *machine_select(hwloc_topology_t topology, const char *cores, unsigned *count, struct err *e);
 

@@ -34,32 +34,33 @@ hwloc_bitmap_t restrict_cpus(hwloc_topology_t t, const char *cores, struct err *
  * What Slurm allocated to the job is allowed, whatever cgroup the export was made in. HWLOC_ALLOW_FLAG_ALL would allow
  * memory that the export does not have, and hwloc would then leave the topology without any.
  *
- * NUMA nodes that are not local to these CPUs are removed in a second step: HWLOC_RESTRICT_FLAG_REMOVE_CPULESS aborts
- * where one without CPUs is in a part of the machine of which nothing is removed (hwloc 2.9, topology.c,
- * restrict_object_by_cpuset). They all stay where nothing is cut, and where no other memory would.
+ * NUMA nodes that are neither local to these CPUs nor the nearest with memory are removed in a second step:
+ * HWLOC_RESTRICT_FLAG_REMOVE_CPULESS aborts where one without CPUs is in a part of the machine of which nothing is
+ * removed (hwloc 2.9, topology.c, restrict_object_by_cpuset). They all stay where nothing is cut.
  */
 static int topology_cut(hwloc_topology_t t, hwloc_const_bitmap_t cpus)
 {
 	hwloc_obj_t root = hwloc_get_root_obj(t);
-	hwloc_bitmap_t nodes;
-	bool memory = !root->total_memory;	/* of no node stated */
-	int rc = 0;
+	hwloc_bitmap_t nodes = hwloc_bitmap_alloc(), filled = hwloc_bitmap_alloc(), near = hwloc_bitmap_alloc();
+	int rc = nodes && filled && near ? 0 : -1;
 
-	if (hwloc_topology_allow(t, root->cpuset, root->nodeset, HWLOC_ALLOW_FLAG_CUSTOM))
-		return -1;
-	if (hwloc_bitmap_isincluded(root->cpuset, cpus))
-		return 0;
-	if (hwloc_topology_restrict(t, cpus, 0) || !(nodes = hwloc_bitmap_alloc()))
-		return -1;
-	for (hwloc_obj_t o = NULL; (o = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_NUMANODE, o));)
-		if (!hwloc_bitmap_iszero(o->cpuset)) {
-			rc |= hwloc_bitmap_set(nodes, o->os_index);
-			memory |= o->attr->numanode.local_memory > 0;
-		}
-	if (!rc && memory && !hwloc_bitmap_iszero(nodes))
+	rc = rc || hwloc_topology_allow(t, root->cpuset, root->nodeset, HWLOC_ALLOW_FLAG_CUSTOM);
+	if (rc || hwloc_bitmap_isincluded(root->cpuset, cpus))
+		goto out;
+	rc = hwloc_topology_restrict(t, cpus, 0);
+	for (hwloc_obj_t o = NULL; !rc && (o = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_NUMANODE, o));) {
+		rc |= hwloc_bitmap_iszero(o->cpuset) ? 0 : hwloc_bitmap_set(nodes, o->os_index);
+		rc |= o->attr->numanode.local_memory ? hwloc_bitmap_set(filled, o->os_index) : 0;
+	}
+	for (hwloc_obj_t o = NULL; !rc && (o = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_PU, o));)
+		rc = hwloc_bitmap_copy(near, filled) || machine_nearest(o, near) || hwloc_bitmap_or(nodes, nodes, near);
+	if (!rc && !hwloc_bitmap_iszero(nodes))
 		rc = hwloc_topology_restrict(t, nodes, HWLOC_RESTRICT_FLAG_BYNODESET);
+out:
 	hwloc_bitmap_free(nodes);
-	return rc;
+	hwloc_bitmap_free(filled);
+	hwloc_bitmap_free(near);
+	return rc ? -1 : 0;
 }
 
 int restrict_topology(hwloc_topology_t t, const char *cores, struct err *e)

@@ -158,6 +158,15 @@ static inline uint64_t odd_nodes(const struct odd_machine *m, int package, int d
 	return nodes;
 }
 
+/* Of NUMA nodes, of which none is around a core: those in its domain, or else in its package, or else all. */
+static inline uint64_t odd_nearest(const struct odd_machine *m, unsigned core, uint64_t nodes)
+{
+	uint64_t domain = nodes & odd_nodes(m, m->core[core].package, m->core[core].domain);
+	uint64_t package = nodes & odd_nodes(m, m->core[core].package, ODD_ALL);
+
+	return domain ? domain : package ? package : nodes;
+}
+
 static inline void odd_sets(const struct odd_machine *m, int package, int domain, uint64_t *pus, uint64_t *all)
 {
 	*pus = *all = 0;

@@ -41,7 +41,7 @@ TEST(finds_near_memory)
 
 /*
  * By the tables that the machine was made from: for each PU the NUMA nodes with memory of the narrowest domain around
- * it, or if none is around it all that have memory.
+ * it, or if none is around it the nearest that have memory.
  */
 static void memory_of_odd_machine(unsigned seed)
 {
@@ -78,7 +78,7 @@ static void memory_of_odd_machine(unsigned seed)
 			near = (size < least ? 0 : near) | UINT64_C(1) << i;
 			least = size;
 		}
-		wanted |= near ? near : all;
+		wanted |= near ? near : odd_nearest(&m, c, all);
 		place |= near ? near : around;
 	}
 	if (memory_nodes_choose(t, MEMORY_BIND, task, out, &err) || hwloc_bitmap_to_ith_ulong(out, 0) != wanted)

@@ -186,7 +186,7 @@ static void restrict_odd(unsigned seed, bool whole)
 {
 	struct odd_machine m;
 	FREED(buf_free) struct buf out = {0}, list = {0};
-	uint64_t pus = 0, nodes = 0, some = 0, all = 0, memory = 0, stated = 0;
+	uint64_t pus = 0, nodes = 0, some = 0, all = 0, filled = 0;
 	hwloc_topology_t t;
 	struct err e = {""};
 
@@ -205,12 +205,17 @@ static void restrict_odd(unsigned seed, bool whole)
 	hwloc_topology_destroy(t);
 	for (unsigned i = 0; i < m.numas; i++) {
 		some |= UINT64_C(1) << i;
-		stated |= m.numa[i].memory;
 		nodes |= (m.numa[i].pus & pus) || pus == all ? UINT64_C(1) << i : 0;
-		memory |= m.numa[i].pus & pus ? m.numa[i].memory : 0;
+		filled |= m.numa[i].memory ? UINT64_C(1) << i : 0;
 	}
-	if (stated ? !memory : !nodes)
-		nodes = some;
+	for (unsigned c = 0; c < m.cores; c++) {
+		uint64_t near = 0;
+
+		for (unsigned i = 0; i < m.numas; i++)
+			near |= m.numa[i].pus & m.core[c].pus ? filled & UINT64_C(1) << i : 0;
+		nodes |= m.core[c].pus & pus && !near ? odd_nearest(&m, c, filled) : 0;
+	}
+	nodes = nodes ? nodes : some;
 	if (restrict_xml(m.xml.data, m.xml.len, list.data, &out, &e))
 		fail_msg("seed %u, cores %s: %s", seed, list.data, e.text);
 	t = load_plain(&out);

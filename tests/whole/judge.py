@@ -122,11 +122,14 @@ class Hardware:
         return frozenset().union(*(self.cores_of(self.gpus[gpu]) for gpu in gpus)) if gpus else frozenset()
 
     def memory_of(self, pus):
-        """NUMA nodes with memory that are local to any of the PUs; PUs without such have it from any, HBM last."""
+        """NUMA nodes with memory that are local to any of the PUs; PUs without such have the nearest, but HBM."""
         has = [node for node in self.memory if node.bytes]
-        if pus <= frozenset().union(*(node.pus for node in has)):
-            return [node for node in has if node.pus & pus]
-        return [node for node in has if node.pus & pus or node.subtype != "HBM"]
+        found = {node for node in has if node.pus & pus}
+        for pu in pus - frozenset().union(*(node.pus for node in has)):
+            near = [[node for node in has if node.pus & domain and node.subtype != "HBM"]
+                    for level in ("die", "package", "node") for domain in self.found[level] if pu in domain]
+            found.update(next(filter(None, near), ()))
+        return [node for node in has if node in found]
 
 
 def least(domains, usable, cores):
