@@ -62,10 +62,9 @@ static int read_server(struct db *db, struct server_identity *out, struct err *e
 {
 	enum { STANDBY, DATABASE, SYSTEM, TIMELINE };
 	PGresult *r = db_query(db, e, "SELECT pg_is_in_recovery(), (SELECT oid FROM pg_database WHERE datname ="
-				      " current_database()),"
-			       " (SELECT system_identifier FROM pg_control_system()), CASE WHEN NOT pg_is_in_recovery()"
-			       " THEN ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END", 0,
-				       NULL);
+			       " current_database()), (SELECT system_identifier FROM pg_control_system()), CASE WHEN"
+			       " NOT pg_is_in_recovery() THEN ('x' || left(pg_walfile_name(pg_current_wal_lsn()),"
+			       " 8))::bit(32)::int END", 0, NULL);
 
 	if (!r && !strcmp(db_state(db), INSUFFICIENT_PRIVILEGE))
 		r = db_query(db, e, "SELECT pg_is_in_recovery(), (SELECT oid FROM pg_database WHERE datname ="
@@ -123,10 +122,8 @@ static int check_server(struct identity *i, struct db *db, bool reads_only, stru
 	if (old && !reads_only) {
 		i->counts.refused++;
 		return err_set(e, "PostgreSQL: this server is a primary on timeline %u, but timeline %u of the same"
-				  " system was"
-			       " seen: an old primary, still running after a failover. Exports are refused; stop it"
-			       " or, if it was"
-			       " reinstated on purpose, restart topiaryd", now.timeline, i->server.timeline);
+			       " system was seen: an old primary, still running after a failover. Exports are refused;"
+			       " stop it, or restart topiaryd if it was reinstated", now.timeline, i->server.timeline);
 	}
 	if ((rc = migrations_check(db, i->migrations, e)) < 0)
 		return -1;
@@ -146,9 +143,8 @@ static int check_server(struct identity *i, struct db *db, bool reads_only, stru
 	if (!same_server(&i->server, &now) || strcmp(i->tables, tables)) {
 		if (*i->tables) {
 			log_warning("the database has been replaced (system %s, timeline %u, oid %s; before: system %s,"
-				    " timeline %u,"
-				    " oid %s); the cache is emptied", now.system, now.timeline, now.database,
-				    i->server.system, i->server.timeline, i->server.database);
+				    " timeline %u, oid %s); the cache is emptied", now.system, now.timeline,
+				    now.database, i->server.system, i->server.timeline, i->server.database);
 			bases_clear(i->bases);
 			i->counts.changes++;
 			i->on_change(i->user);

@@ -101,8 +101,11 @@ bool migrations_refused(const struct migrations *m)
 /* --- the recorded migrations --- */
 
 #define HAS_RECORD "SELECT count(to_regclass('topiary_migration'))"
-#define RECORDED "SELECT name, sha256, coalesce(works_with, ''), to_char(applied, 'YYYY-MM-DD') FROM" \
-	" topiary_migration ORDER BY name"
+/* Applied by development versions before the first release, whose first files had the names of ours: it comes first. */
+#define FORMER "0004_identity.sql"
+/* The oldest of them recorded no hash and had no column for it. */
+#define RECORDED "SELECT name, coalesce(to_jsonb(m)->>'sha256', ''), coalesce(to_jsonb(m)->>'works_with', '')," \
+	" to_char(applied, 'YYYY-MM-DD') FROM topiary_migration m ORDER BY name <> '" FORMER "', name"
 enum { R_NAME, R_SHA256, R_WORKS_WITH, R_DATE };
 
 static const struct migration *find_migration(const struct migrations *m, const char *name)
@@ -119,12 +122,15 @@ static int check_row(const struct migrations *m, const PGresult *r, int row, str
 	const char *sha256 = PQgetvalue(r, row, R_SHA256), *date = PQgetvalue(r, row, R_DATE);
 	const struct migration *ours = find_migration(m, name);
 
+	if (!*sha256 || !strcmp(name, FORMER))
+		return err_set(e, "the database has the schema of a development version (migration %s, applied on %s):"
+			       " see operations.md, Upgrades, or create the database anew", name, date);
 	if (!ours && *works_with && strncmp(works_with, m->all[m->n - 1].name, NUMBER) <= 0)
 		return 0;
 	if (!ours)
-		return err_set(e, "the database has migration %s (applied on %s), which topiaryd"
-				  " " TOPIARY_VERSION " does not know:"
-			       " start the release that applied it, or restore a backup from before", name, date);
+		return err_set(e, "the database has migration %s (applied on %s), which topiaryd " TOPIARY_VERSION
+			       " does not know: start the release that applied it, or restore a backup from before",
+			       name, date);
 	if (strcmp(sha256, ours->sha256))
 		return err_set(e, "migration %s was edited since it was applied on %s: install the file as it was, and"
 				  " change the schema by a new one", ours->path, date);

@@ -16,7 +16,8 @@ void migrations_free(struct migrations *m);
 
 /*
  * Compare the database's schema: 0 when it is up to date, or newer and still compatible; 1 when migrations are to be
- * applied; -1 with an error, also when it is too new, or an applied migration differs from ours.
+ * applied; -1 with an error, also when it is too new, or that of a development version, or an applied migration
+ * differs from ours.
  */
 int migrations_check(struct db *db, struct migrations *m, struct err *e);
 

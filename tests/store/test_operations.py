@@ -47,7 +47,7 @@ class Site(Pair):
         """A line of the page with this site's paths."""
         data = self.home(host) / "data"
         for theirs, ours in (("/etc/postgresql/15/main", data), ("/var/lib/postgresql/15/main", data),
-                             ("/var/backups", self.backups),
+                             ("/var/backups", self.backups), ("/usr/share/topiary/sql", self.folder / "sql"),
                              ("/usr/lib/postgresql/15/bin", POSTGRES),
                              ("host=db1", f"host={self.home('db1')}"), ("host=db2", f"host={self.home('db2')}"),
                              ("createdb -O topiary", "createdb -O daemon"),
@@ -166,7 +166,16 @@ def test_replication_and_failover(site):
 def test_the_rest(site):
     sizes = site.follow("Disk full")[0].split("\n")
     assert {line.partition("|")[0] for line in sizes[:5]} & {"base", "node", "layout", "field", "fact"}
-    site.follow("Upgrades")
+
+
+def test_database_of_a_development_version(site):
+    def between(number):
+        if number == 1:
+            site.superuser("pg2", "DELETE FROM topiary_migration", "INSERT INTO topiary_migration (name, sha256) VALUES"
+                           " ('0001_registry.sql', 'x'), ('0004_identity.sql', 'x'), ('0017_removed.sql', 'x')")
+            assert "schema of a development version" in site.get("/healthz").json()["error"]
+    site.follow("Upgrades", between)
+    put(site, "upgraded")
 
 
 def test_every_command_is_run():
