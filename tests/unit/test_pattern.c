@@ -53,10 +53,12 @@ static double grid_bytes(const struct truth *t, const unsigned *a, const unsigne
 {
 	unsigned moved = 0, last = 0;
 	double product = 1, bytes = 0;
+	bool far = false;
 
 	for (unsigned d = 0; d < 4 && t->side[d]; d++)
 		if (a[d] != b[d]) {
 			moved++;
+			far |= abs((int) a[d] - (int) b[d]) > 1 && abs((int) a[d] - (int) b[d]) + 1u != t->side[d];
 			last = d;
 			product *= t->weight[d] / 10;
 		}
@@ -64,7 +66,7 @@ static double grid_bytes(const struct truth *t, const unsigned *a, const unsigne
 		return t->weight[0];
 	if (!strcmp(t->kind, "lines"))
 		return moved == 1 ? t->weight[last] / t->side[last] : 0;
-	if (moved > 1 && strcmp(t->kind, "box"))
+	if (far || (moved > 1 && strcmp(t->kind, "box")))
 		return 0;
 	/* Each way of a step along each side, so that two of a periodic side of 2 count twice. */
 	for (unsigned way = 0; way < 81; way++) {
@@ -96,16 +98,18 @@ static struct matrix *true_matrix(const struct truth *t, uint64_t seed)
 {
 	bool tree = !strncmp(t->kind, "bin", 3), shuffled = t->order && !strcmp(t->order, "shuffled");
 	unsigned ranks = ranks_of(t), *number = malloc(ranks * sizeof(*number));
+	unsigned (*at)[4] = calloc(ranks, sizeof(*at));
 	struct matrix_entries found = {0};
 	struct matrix *m;
 
 	assert_non_null(number);
+	assert_non_null(at);
 	for (unsigned r = 0; r < ranks; r++) {
-		unsigned at[4] = { 0 }, rest = r;
+		unsigned rest = r;
 
 		for (unsigned d = 0; d < 4 && t->side[d]; rest /= t->side[d++])
-			at[d] = rest % t->side[d];
-		number[r] = tree ? r : number_of(t, at);
+			at[r][d] = rest % t->side[d];
+		number[r] = tree ? r : number_of(t, at[r]);
 	}
 	for (unsigned r = ranks; shuffled && r-- > 1;) {
 		unsigned other = draw_below(&seed, r + 1), was = number[r];
@@ -115,19 +119,17 @@ static struct matrix *true_matrix(const struct truth *t, uint64_t seed)
 	}
 	for (unsigned a = 0; a < ranks; a++)
 		for (unsigned b = a + 1; b < ranks; b++) {
-			unsigned at[2][4] = {{0}}, rest[2] = { a, b };
-			double bytes, change = 1 + t->jitter * (2 * draw_unit(&seed) - 1);
+			double bytes = tree ? tree_bytes(t, a, b) : grid_bytes(t, at[a], at[b]);
 
-			for (unsigned d = 0; d < 4 && t->side[d]; d++)
-				for (int i = 0; i < 2; rest[i++] /= t->side[d])
-					at[i][d] = rest[i] % t->side[d];
-			bytes = tree ? tree_bytes(t, a, b) : grid_bytes(t, at[0], at[1]);
-			assert_ok(matrix_entries_add(&found, number[a], number[b], bytes * change));
+			if (bytes > 0)
+				bytes *= 1 + t->jitter * (2 * draw_unit(&seed) - 1);
+			assert_ok(matrix_entries_add(&found, number[a], number[b], bytes));
 		}
 	m = matrix_build(ranks, &found);
 	assert_non_null(m);
 	free(found.entry);
 	free(number);
+	free(at);
 	return m;
 }
 
@@ -205,6 +207,9 @@ TEST(writes_what_it_recognises_for_other_numbers)
 		OWNED(matrix_free) struct matrix *truth = true_matrix(&large, 2), *made = pattern_matrix(&grown);
 
 		assert_non_null(made);
+		/* The same matrix has the same map. */
+		if (matrix_distance(made, truth) < 1e-9)
+			continue;
 		by_pattern = cost_of(made, truth);
 		by_truth = cost_of(truth, truth);
 		if (by_pattern > 1.01 * by_truth)
@@ -231,6 +236,8 @@ TEST(recognises_ranks_in_no_order)
 		{ {"star", {4, 4, 2, 2}, 0, {5, 5, 5, 5}, "shuffled", 0}, "4-dimensional stencil 4x4x2x2" },
 		{ {"lines", {8, 8}, 0, {5, 5}, "shuffled", .05}, "pencils 8x8" },
 		{ {"lines", {12, 4}, 0, {5, 2}, "shuffled", 0}, "pencils 12x4" },
+		{ {"star", {12, 8, 8}, 0, {5, 5, 5}, "shuffled", 0}, "3-dimensional stencil 12x8x8" },
+		{ {"star", {8, 8, 8}, 7, {5, 5, 5}, "shuffled", 0}, "3-dimensional stencil 8x8x8, periodic" },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -386,33 +393,43 @@ TEST(says_why_another_number_is_not_known)
 	}
 }
 
+/* Likely in each grid, right in none. */
+static double noisy_chain(unsigned a, unsigned b, uint64_t *seed)
+{
+	return b - a == 1 ? draw_unit(seed) : 0;
+}
+
 /* In a second of CPU time at most, whatever the matrix is; and what is a pattern is recognised. */
 TEST(ends_in_time)
 {
-	static const struct truth large[] = {
-		{"box", {16, 16, 16}, 0, {5, 5, 5}, NULL, 0}, {"star", {8, 8, 8, 8}, 15, {5, 5, 5, 5}, NULL, 0},
-		{"lines", {64, 64}, 0, {5, 5}, NULL, 0}, {"star", {64, 64}, 3, {5, 5}, "morton", 0},
-	};
 	static const struct {
 		unsigned ranks;
 		pair_fn *bytes;
-	} rows[] = { { 4096, dense }, { 4096, sparse }, { 4096, circulant }, { 3600, dense }, { 3600, sparse } };
+		struct pattern large;
+	} rows[] = {
+		{ 4096, sparse, {0} }, { 3600, dense, {0} }, { 3600, noisy_chain, {0} }, { 4096, circulant, {0} },
+		{ 4096, NULL, { .sides = 3, .side = { 16, 16, 16 } } },
+		{ 4096, NULL, { .sides = 4, .side = { 8, 8, 8, 8 }, .periodic = { 1, 1, 1, 1 } } },
+		{ 4096, NULL, { PATTERN_LINES, .sides = 2, .side = { 64, 64 } } },
+		{ 2048, NULL, { PATTERN_LINES, .sides = 1, .side = { 2048 } } },
+		{ 4096, NULL, { .order = PATTERN_MORTON, .sides = 2, .side = { 64, 64 }, .periodic = { 1, 1 } } },
+	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		OWNED(matrix_free) struct matrix *m = matrix_drawn(rows[i].ranks, rows[i].bytes);
-		clock_t began = clock();
-		struct pattern p;
+		struct pattern p = rows[i].large;
+		OWNED(matrix_free) struct matrix *m = NULL;
+		clock_t began;
 
-		assert_int_equal(pattern_recognise(m, &p, NULL), -1);
+		p.ranks = rows[i].ranks;
+		for (unsigned t = 0; t < PATTERN_STEPS; t++)
+			p.weight[t] = 5;
+		m = rows[i].bytes ? matrix_drawn(rows[i].ranks, rows[i].bytes) : pattern_matrix(&p);
+		assert_non_null(m);
+		began = clock();
+		assert_int_equal(pattern_recognise(m, &p, NULL), rows[i].bytes ? -1 : 0);
 		assert_true(clock() - began <= CLOCKS_PER_SEC);
-	}
-	for (size_t i = 0; i < ROWS(large); i++) {
-		OWNED(matrix_free) struct matrix *m = true_matrix(&large[i], 1);
-		clock_t began = clock();
-		struct pattern p;
-
-		assert_ok(pattern_recognise(m, &p, &err));
-		assert_true(clock() - began <= CLOCKS_PER_SEC);
+		if (!rows[i].bytes)
+			assert_memory_equal(p.side, rows[i].large.side, rows[i].large.sides * sizeof(*p.side));
 	}
 }
 

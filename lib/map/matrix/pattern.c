@@ -6,32 +6,16 @@
 
 /* --- the matrix of a pattern --- */
 
-struct partner {
-	unsigned to;
-	unsigned short term;	/* of pattern.weight */
-	unsigned short around;	/* bit by side: from the last to the first, or back */
-};
+/*
+ * Before weights are known, a pair weighs 1 + LABELS * its term, the index of pattern.weight, + the sides (bit by side)
+ * around which it goes, from the last cell to the first.
+ */
+#define LABELS (1u << PATTERN_SIDES)
 
-/* A pattern, and where each rank is: cells are counted row by row. */
-struct grid {
-	const struct pattern *p;
-	unsigned *cell, *rank;		/* cell[rank], rank[cell] */
-	struct partner *partner;	/* of grid_partners */
-};
-
-static unsigned binary_parent(unsigned rank)
+static unsigned power(unsigned base, unsigned n)
 {
-	return (rank - 1) / 2;
+	return n ? base * power(base, n - 1) : 1;
 }
-
-static unsigned binomial_parent(unsigned rank)
-{
-	return rank & (rank - 1);
-}
-
-static unsigned (*const parents[])(unsigned rank) = {
-	[PATTERN_BINARY] = binary_parent, [PATTERN_BINOMIAL] = binomial_parent,
-};
 
 /* The coordinates of a rank: its digits, of which each order has its own. */
 static void place_rank(const struct pattern *p, unsigned rank, unsigned at[PATTERN_SIDES])
@@ -52,189 +36,121 @@ static void place_rank(const struct pattern *p, unsigned rank, unsigned at[PATTE
 		}
 }
 
-static void grid_close(struct grid *g)
+/* One step; false: outside the grid. Cells are counted row by row. */
+static bool grid_step(const struct pattern *p, unsigned cell, unsigned step, unsigned *to, unsigned *around)
 {
-	free(g->cell);
-	free(g->rank);
-	free(g->partner);
-}
+	unsigned stride = 1;
 
-static int grid_open(struct grid *g, const struct pattern *p)
-{
-	*g = (struct grid){
-		p, malloc(p->ranks * sizeof(*g->cell)), malloc(p->ranks * sizeof(*g->rank)),
-		malloc((p->ranks + PATTERN_STEPS) * sizeof(*g->partner)),
-	};
-	if (!g->cell || !g->rank || !g->partner) {
-		grid_close(g);
-		return -1;
-	}
-	for (unsigned r = 0; r < p->ranks; r++) {
-		unsigned at[PATTERN_SIDES], cell = 0;
-
-		place_rank(p, r, at);
-		for (unsigned d = p->sides; d--;)
-			cell = cell * p->side[d] + at[d];
-		g->cell[r] = cell;
-		g->rank[cell] = r;
-	}
-	return 0;
-}
-
-/* One step; false: outside the grid, or the same cell. */
-static bool grid_step(const struct pattern *p, unsigned cell, unsigned step, struct partner *out)
-{
-	unsigned stride = 1, to = cell;
-
-	*out = (struct partner){ .term = step };
+	*to = cell;
+	*around = 0;
 	for (unsigned d = 0; d < p->sides; d++, step /= 3) {
 		unsigned side = p->side[d], at = cell / stride % side, next = at + step % 3 - 1;
 
 		if (next >= side) {
 			if (!p->periodic[d])
 				return false;
-			out->around |= 1 << d;
+			*around |= 1 << d;
 			next = next == side ? 0 : side - 1;
 		}
-		to += (next - at) * stride;
+		*to += (next - at) * stride;
 		stride *= side;
 	}
-	out->to = to;
-	return to != cell;
+	return true;
 }
 
-static unsigned power(unsigned base, unsigned n)
+/* Adds the pairs of a cell with those after it: each pair is added once for each way from one to the other. */
+static int add_pairs(struct matrix_entries *f, const struct pattern *p, const unsigned *rank, unsigned cell, bool label)
 {
-	return n ? base * power(base, n - 1) : 1;
-}
-
-/* Those that exchange with a rank; one that is reached in two ways is there twice. */
-static unsigned grid_partners(const struct grid *g, unsigned rank)
-{
-	const struct pattern *p = g->p;
-	unsigned n = 0, stride = 1, cell = g->cell[rank];
+	unsigned steps = power(3, p->sides), stride = 1, to, around;
+	int rc = 0;
 
 	switch (p->kind) {
 	case PATTERN_STENCIL:
-		for (unsigned step = 0; step < power(3, p->sides); step++)
-			if (p->weight[step] > 0 && grid_step(p, cell, step, &g->partner[n]))
-				n++;
-		break;
+		for (unsigned step = steps / 2 + 1; step < steps && !rc; step++)
+			if ((label || p->weight[step] > 0) && grid_step(p, cell, step, &to, &around))
+				rc = matrix_entries_add(f, rank[cell], rank[to],
+							label ? 1 + LABELS * step + around : p->weight[step]);
+		return rc;
 	case PATTERN_LINES:
-		for (unsigned d = 0; d < p->sides; d++) {
-			unsigned at = cell / stride % p->side[d];
-
-			for (unsigned to = 0; to < p->side[d]; to++)
-				if (to != at)
-					g->partner[n++] = (struct partner){ cell + (to - at) * stride, d, 0 };
-			stride *= p->side[d];
-		}
-		break;
+		for (unsigned d = 0; d < p->sides; stride *= p->side[d++])
+			for (unsigned i = 1; cell / stride % p->side[d] + i < p->side[d] && !rc; i++)
+				rc = matrix_entries_add(f, rank[cell], rank[cell + i * stride],
+							label ? 1 + LABELS * d : p->weight[d]);
+		return rc;
 	default:
-		/* Children are the ranks after it whose parent it is: of a binomial tree at powers of two. */
-		if (rank)
-			g->partner[n++].to = parents[p->kind](rank);
-		for (unsigned i = 1; i < p->ranks; i *= 2) {
-			unsigned to = p->kind == PATTERN_BINOMIAL ? rank + i : 2 * rank + i;
-
-			if (to < p->ranks && (p->kind == PATTERN_BINOMIAL || i < 4) && parents[p->kind](to) == rank)
-				g->partner[n++].to = to;
-		}
-		for (unsigned i = 0; i < n; i++)
-			g->partner[i].term = 0;
-		return n;
+		to = p->kind == PATTERN_BINARY ? (cell - 1) / 2 : cell & (cell - 1);
+		return cell ? matrix_entries_add(f, cell, to, label ? 1 : p->weight[0]) : 0;
 	}
-	for (unsigned i = 0; i < n; i++)
-		g->partner[i].to = g->rank[g->partner[i].to];
-	return n;
 }
 
-/* Rows are in order, since ranks are: each is added to the rows of its partners. */
-static int fill(const struct grid *g, struct matrix *m, double *sum)
+static struct matrix *matrix_of(const struct pattern *p, bool label)
 {
-	const struct pattern *p = g->p;
-	size_t *end = m->row + 1;
+	unsigned *rank = malloc(p->ranks * sizeof(*rank));
+	struct matrix_entries found = {0};
+	struct matrix *m = NULL;
+	int rc = rank ? 0 : -1;
 
-	for (unsigned pass = 0; pass < 2; pass++) {
-		for (unsigned r = 0; r < p->ranks; r++) {
-			unsigned n = grid_partners(g, r);
+	for (unsigned r = 0; r < p->ranks && rank; r++) {
+		unsigned at[PATTERN_SIDES], cell = 0;
 
-			for (unsigned i = 0; i < n; i++)
-				sum[g->partner[i].to] += p->weight[g->partner[i].term];
-			for (unsigned i = 0; i < n; i++) {
-				unsigned to = g->partner[i].to;
-
-				if (sum[to] > 0 && pass) {
-					m->adj[end[to]] = r;
-					m->weight[end[to]] = sum[to];
-				}
-				end[to] += sum[to] > 0;
-				sum[to] = 0;
-			}
-		}
-		if (pass)
-			break;
-		/* From how many to where each begins; filling moves it to where the next begins. */
-		for (size_t r = 0, before = 0, own; r < p->ranks; r++, before += own) {
-			own = end[r];
-			end[r] = before;
-			if (r + 1 == p->ranks) {
-				m->adj = malloc((before + own + 1) * sizeof(*m->adj));
-				m->weight = malloc((before + own + 1) * sizeof(*m->weight));
-			}
-		}
-		if (!m->adj || !m->weight)
-			return -1;
+		place_rank(p, r, at);
+		for (unsigned d = p->sides; d--;)
+			cell = cell * p->side[d] + at[d];
+		rank[cell] = r;
 	}
-	return 0;
+	for (unsigned cell = 0; cell < p->ranks && !rc; cell++)
+		rc = add_pairs(&found, p, rank, cell, label);
+	if (!rc)
+		m = matrix_build(p->ranks, &found);
+	free(found.entry);
+	free(rank);
+	return m;
 }
 
 struct matrix *pattern_matrix(const struct pattern *p)
 {
-	struct matrix *m = calloc(1, sizeof(*m));
-	double *sum = calloc(p->ranks, sizeof(*sum));
-	struct grid g;
-	int rc = -1;
-
-	if (m && sum && (m->row = calloc(p->ranks + 1, sizeof(*m->row))) && !grid_open(&g, p)) {
-		m->ranks = p->ranks;
-		rc = fill(&g, m, sum);
-		grid_close(&g);
-	}
-	free(sum);
-	if (!rc)
-		return m;
-	matrix_free(m);
-	return NULL;
+	return matrix_of(p, false);
 }
 
 /* --- recognised --- */
 
-/* Bounds of the search: ranks that are looked at before a grid is tried, and visits of pairs in all. */
+/* Ranks that are looked at before a grid is tried, and of fewer ranks too little is seen. */
 #define SAMPLES 8u
-#define WORK 12000000.0
-/* Of fewer ranks too little is seen. */
-#define LEAST_RANKS 8u
+/*
+ * Visits of pairs in all, whether a grid is tried or rejected, which are less than a second of CPU time; and as many as
+ * a pair takes that is made or sorted.
+ */
+#define WORK 60e6
+#define MAKE_WORK 8
 /* A pattern that has more sides, or is numbered less plainly, must be nearer by so much. */
 #define NEARER 0.001
 
 struct search {
 	const struct matrix *m;
 	double work;			/* left */
-	double *bytes;			/* of a row, by rank; zero between uses */
-	unsigned *ways;			/* in which a rank is reached; the same */
 	struct pattern best;
 	bool no_memory;
 };
+
+static double bytes_of(const struct matrix *m, unsigned a, unsigned b)
+{
+	size_t low = m->row[a], high = m->row[a + 1];
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (m->adj[middle] == b)
+			return m->weight[middle];
+		*(m->adj[middle] < b ? &low : &high) = middle + (m->adj[middle] < b);
+	}
+	return 0;
+}
 
 /* Is what the sampled ranks exchange near enough in this grid to be worth a closer look? */
 static bool is_likely(struct search *s, const struct pattern *p)
 {
 	double all = 0, near = 0;
-	size_t pairs = 0, lines = 0;
 
-	for (unsigned d = 0; d < p->sides; d++)
-		lines += SAMPLES * (p->side[d] - 1);
 	for (unsigned i = 0; i < SAMPLES; i++) {
 		unsigned r = (uint64_t) i * (p->ranks - 1) / (SAMPLES - 1), here[PATTERN_SIDES], there[PATTERN_SIDES];
 
@@ -250,91 +166,46 @@ static bool is_likely(struct search *s, const struct pattern *p)
 				far += by > 1 && by != p->side[d] - 1;
 			}
 			all += s->m->weight[j];
-			pairs += moved == 1;
-			near += p->kind == PATTERN_LINES ? moved == 1 ? s->m->weight[j] : 0 :
-				far ? 0 : s->m->weight[j];
+			near += (p->kind == PATTERN_LINES ? moved == 1 : !far) * s->m->weight[j];
 		}
-		s->work -= 4.0 * (s->m->row[r + 1] - s->m->row[r]);
+		s->work -= 4 * (1 + s->m->row[r + 1] - s->m->row[r]);
 	}
-	return near >= (1 - 3 * PATTERN_DISTANCE) * all && (p->kind != PATTERN_LINES || 2 * pairs >= lines);
+	return near >= (1 - 3 * PATTERN_DISTANCE) * all;
 }
 
-/* The partners of a rank, with the bytes of its row and the ways to each at hand; row_end clears both. */
-static unsigned row_begin(struct search *s, const struct grid *g, unsigned rank)
+/* A periodic side of 2 leads to the same rank both ways. */
+static unsigned ways(const struct pattern *p, unsigned step)
 {
-	const struct matrix *m = s->m;
-	unsigned n = grid_partners(g, rank);
+	unsigned n = 1;
 
-	for (size_t i = m->row[rank]; i < m->row[rank + 1]; i++)
-		s->bytes[m->adj[i]] = m->weight[i];
-	for (unsigned i = 0; i < n; i++)
-		s->ways[g->partner[i].to]++;
-	s->work -= n + m->row[rank + 1] - m->row[rank];
+	for (unsigned d = 0; d < p->sides && p->kind == PATTERN_STENCIL; d++, step /= 3)
+		n *= p->side[d] == 2 && p->periodic[d] && step % 3 != 1 ? 2 : 1;
 	return n;
-}
-
-static void row_end(struct search *s, const struct grid *g, unsigned rank, unsigned n)
-{
-	for (size_t i = s->m->row[rank]; i < s->m->row[rank + 1]; i++)
-		s->bytes[s->m->adj[i]] = 0;
-	for (unsigned i = 0; i < n; i++)
-		s->ways[g->partner[i].to] = 0;
 }
 
 /*
  * A side is periodic if steps around it carry at least half of what the same steps carry within. A side of 2 does not
  * show it: it is as the others are. False if they differ.
  */
-static bool find_periodic(struct search *s, struct pattern *p, const struct grid *g)
+static bool find_periodic(struct pattern *p, double sum[PATTERN_STEPS][LABELS])
 {
-	double within[PATTERN_SIDES] = {0}, around[PATTERN_SIDES] = {0};
 	unsigned shown[2] = {0}, hidden = 0;
 
-	for (unsigned r = 0; r < p->ranks && s->work > 0; r++) {
-		unsigned n = row_begin(s, g, r);
-
-		for (unsigned i = 0; i < n; i++)
-			for (unsigned d = 0, step = g->partner[i].term; d < p->sides; d++, step /= 3) {
-				double bytes = s->bytes[g->partner[i].to];
-
-				if (step % 3 != 1 && !(g->partner[i].around & ~(1 << d)))
-					*(g->partner[i].around ? &around[d] : &within[d]) += bytes;
-			}
-		row_end(s, g, r, n);
-	}
 	for (unsigned d = 0; d < p->sides; d++) {
-		p->periodic[d] = around[d] * (p->side[d] - 1) >= within[d] / 2 && around[d] > 0;
+		double within = 0, around = 0;
+
+		for (unsigned t = 0; t < power(3, p->sides); t++)
+			if (t / power(3, d) % 3 != 1) {
+				within += sum[t][0];
+				around += sum[t][1 << d];
+			}
+		p->periodic[d] = around > 0 && around * (p->side[d] - 1) >= within / 2;
 		*(p->side[d] > 2 ? &shown[p->periodic[d]] : &hidden) += 1;
 	}
 	for (unsigned d = 0; d < p->sides; d++)
 		if (p->side[d] == 2)
 			p->periodic[d] = shown[1];
 	return !hidden || !shown[0] || !shown[1];
-}
-
-/* The mean of what the pairs of each term exchange; nothing, where fewer than half of them do. */
-static void find_weights(struct search *s, struct pattern *p, const struct grid *g)
-{
-	double sum[PATTERN_STEPS] = {0};
-	unsigned pairs[PATTERN_STEPS] = {0}, silent[PATTERN_STEPS] = {0};
-
-	for (unsigned r = 0; r < p->ranks && s->work > 0; r++) {
-		unsigned n = row_begin(s, g, r);
-
-		for (unsigned i = 0; i < n; i++) {
-			unsigned to = g->partner[i].to, term = g->partner[i].term;
-
-			sum[term] += s->bytes[to] / s->ways[to];
-			pairs[term]++;
-			silent[term] += !s->bytes[to];
-		}
-		row_end(s, g, r, n);
-	}
-	/* As floats, whose sums do not depend on the order; and the same both ways. */
-	for (unsigned t = 0; t < PATTERN_STEPS; t++)
-		p->weight[t] = 2 * silent[t] < pairs[t] ? (float) (sum[t] / pairs[t]) : 0;
-	for (unsigned t = 0; p->kind == PATTERN_STENCIL && t < power(3, p->sides) / 2; t++)
-		p->weight[power(3, p->sides) - 1 - t] = p->weight[t];
 }
 
 /*
@@ -355,227 +226,226 @@ static bool is_shown(const struct pattern *p)
 	return shown;
 }
 
-static void try(struct search *s, struct pattern p)
+/*
+ * The mean of what the pairs of each term exchange; nothing, where fewer than half of them do. The labels of t become
+ * these weights. False if this is no pattern.
+ */
+static bool find_weights(const struct matrix *m, struct matrix *t, struct pattern *p)
 {
-	struct matrix *made = NULL;
-	struct grid g;
+	double sum[PATTERN_STEPS][LABELS] = {{0}};
+	unsigned pairs[PATTERN_STEPS][LABELS] = {{0}}, silent[PATTERN_STEPS][LABELS] = {{0}}, open = 0;
 
-	if (s->work <= 0 || (p.kind <= PATTERN_LINES && !is_likely(s, &p)))
-		return;
-	s->work -= 4.0 * p.ranks;
-	for (unsigned t = 0; t < PATTERN_STEPS; t++)
-		p.weight[t] = 1;
-	for (unsigned d = 0; d < p.sides; d++)
-		p.periodic[d] = p.kind == PATTERN_STENCIL;
-	if (grid_open(&g, &p)) {
-		s->no_memory = true;
-		return;
-	}
-	if (p.kind != PATTERN_STENCIL || find_periodic(s, &p, &g)) {
-		find_weights(s, &p, &g);
-		if (s->work > 0 && is_shown(&p) && (made = pattern_matrix(&p))) {
-			p.distance = matrix_distance(s->m, made);
-			s->work -= s->m->row[p.ranks] + made->row[p.ranks];
-			if (p.distance < s->best.distance - NEARER)
-				s->best = p;
-			matrix_free(made);
+	for (unsigned r = 0; r < p->ranks; r++)
+		for (size_t i = t->row[r]; i < t->row[r + 1]; i++) {
+			unsigned label = t->weight[i] - 1;
+			double bytes = bytes_of(m, r, t->adj[i]);
+
+			sum[label / LABELS][label % LABELS] += bytes;
+			pairs[label / LABELS][label % LABELS]++;
+			silent[label / LABELS][label % LABELS] += bytes == 0;
 		}
+	if (p->kind == PATTERN_STENCIL && !find_periodic(p, sum))
+		return false;
+	for (unsigned d = 0; d < p->sides; d++)
+		open |= !p->periodic[d] << d;
+	for (unsigned term = 0; term < PATTERN_STEPS; term++) {
+		for (unsigned around = 1; around < LABELS; around++)
+			if (!(around & open)) {
+				sum[term][0] += sum[term][around];
+				pairs[term][0] += pairs[term][around];
+				silent[term][0] += silent[term][around];
+			}
+		/* As a float, whose sums do not depend on the order. */
+		p->weight[term] = 2 * silent[term][0] < pairs[term][0] ?
+			(float) (sum[term][0] / pairs[term][0] / ways(p, term)) : 0;
 	}
-	grid_close(&g);
+	for (unsigned step = 0, last = power(3, p->sides) - 1; p->kind == PATTERN_STENCIL && step < last / 2; step++)
+		p->weight[step] = p->weight[last - step];
+	for (size_t i = 0; i < t->row[t->ranks]; i++) {
+		unsigned label = t->weight[i] - 1, term = label / LABELS;
+
+		t->weight[i] = label % LABELS & open ? 0 : p->weight[term] * ways(p, term);
+	}
+	return is_shown(p);
 }
 
 /* --- ranks in no order --- */
 
-/* So that the recursion stays within the stack; and how many ranks are tried in a cell. */
+/* So that the recursion stays within the stack; and the part of the work that is left that one grid may take. */
 #define SHUFFLED_RANKS 4096u
-#define CHOICES 8u
+#define SHUFFLED_WORK 16
 /* Pairs that exchange less than this share of the heaviest are passed over, and steps may differ by so much. */
 #define LIGHT 0.05
 #define ALIKE 0.3
 
-/* Cells that are filled in order, each by a rank that exchanges with those before it as steps of the grid do. */
+/* Cells that are filled in order, each by a rank that exchanges with those before it as the labels of the grid do. */
 struct filling {
 	struct search *s;
-	struct grid grid;		/* of ranks row by row; a rank is in cell[rank], ranks: in none yet */
-	unsigned *rank_in, *cell_of;
+	const struct pattern *p;
+	const struct matrix *labels;
+	unsigned *rank_in, *cell_of;	/* ranks: in none yet */
 	double least;			/* weight */
-	double weight[PATTERN_STEPS];	/* by term, the lower of the two ways; as the first such pair has it */
-	unsigned since[PATTERN_STEPS];	/* the cell of that pair, or ranks */
+	double weight[PATTERN_STEPS];	/* by term, as the first such pair has it */
+	unsigned since[PATTERN_STEPS];	/* the cell of that pair; of none before the present one: not known */
 };
 
 static bool fill_fits(struct filling *f, unsigned cell, unsigned rank)
 {
-	const struct pattern *p = f->grid.p;
-	const struct matrix *m = f->s->m;
-	unsigned n = grid_partners(&f->grid, cell), placed = 0, last = power(3, p->sides) - 1;
+	const struct matrix *m = f->s->m, *t = f->labels;
+	unsigned placed = 0;
 	bool fits = true;
 
 	for (size_t i = m->row[rank]; i < m->row[rank + 1]; i++)
-		if (m->weight[i] >= f->least) {
-			f->s->bytes[m->adj[i]] = m->weight[i];
-			placed += f->cell_of[m->adj[i]] < cell;
-		}
-	for (unsigned i = 0; i < n && fits; i++) {
-		unsigned to = f->grid.partner[i].to, term = f->grid.partner[i].term;
-		double bytes;
+		placed += m->weight[i] >= f->least && f->cell_of[m->adj[i]] < cell;
+	f->s->work -= 1 + m->row[rank + 1] - m->row[rank];
+	for (size_t i = t->row[cell]; i < t->row[cell + 1] && t->adj[i] < cell && fits; i++) {
+		unsigned term = (unsigned) (t->weight[i] - 1) / LABELS;
+		double bytes = bytes_of(m, rank, f->rank_in[t->adj[i]]);
 
-		if (to >= cell)
-			continue;
-		if (p->kind == PATTERN_STENCIL && term > last / 2)
-			term = last - term;
-		bytes = f->s->bytes[f->rank_in[to]];
-		if (f->since[term] == p->ranks) {
+		bytes = bytes >= f->least ? bytes : 0;
+		if (f->since[term] >= cell) {
 			f->since[term] = cell;
 			f->weight[term] = bytes;
 		}
 		fits = fabs(bytes - f->weight[term]) <= ALIKE * f->weight[term];
 		placed -= bytes > 0;
+		f->s->work -= 4;
 	}
-	for (size_t i = m->row[rank]; i < m->row[rank + 1]; i++)
-		f->s->bytes[m->adj[i]] = 0;
-	f->s->work -= n + m->row[rank + 1] - m->row[rank];
 	return fits && !placed;
 }
 
-static void fill_forget(struct filling *f, unsigned cell)
-{
-	for (unsigned t = 0; t < PATTERN_STEPS; t++)
-		if (f->since[t] == cell)
-			f->since[t] = f->grid.p->ranks;
-}
-
-/* First those at the rim, which exchange least; then straight on: few partners in common with the rank before last. */
+/*
+ * First those at the rim, which exchange least; then straight on: few partners in common with the rank before last. No
+ * two ranks are alike.
+ */
 static double fill_preference(struct filling *f, unsigned rank, unsigned before)
 {
 	const struct matrix *m = f->s->m;
-	double all = 0;
-	unsigned common = 0;
+	double all = 0, common = (double) rank / m->ranks;
 
-	for (size_t i = m->row[rank], j = m->row[before]; i < m->row[rank + 1]; i++) {
-		while (j < m->row[before + 1] && m->adj[j] < m->adj[i])
-			j++;
-		common += j < m->row[before + 1] && m->adj[j] == m->adj[i];
+	for (size_t i = m->row[rank]; i < m->row[rank + 1]; i++) {
+		common += bytes_of(m, before, m->adj[i]) > 0;
 		all += m->weight[i];
 	}
-	f->s->work -= m->row[rank + 1] - m->row[rank];
-	return floor(all / f->least) + (double) common / (m->ranks + 1);
+	f->s->work -= 4 * (m->row[rank + 1] - m->row[rank]);
+	return floor(all / f->least) + common / (m->ranks + 1);
 }
 
 static bool fill_from(struct filling *f, unsigned cell)
 {
-	const struct pattern *p = f->grid.p;
 	const struct matrix *m = f->s->m;
-	unsigned stride = 1, d = 0, n = 0, beside, choice[CHOICES + 1];
-	double preference[CHOICES + 1];
+	unsigned stride = 1, beside;
 
-	if (cell == p->ranks)
+	if (cell == m->ranks)
 		return true;
-	for (; cell / stride % p->side[d] == 0; d++)
-		stride *= p->side[d];
+	for (unsigned d = 0; cell / stride % f->p->side[d] == 0; d++)
+		stride *= f->p->side[d];
 	beside = f->rank_in[cell - stride];
-	for (size_t i = m->row[beside]; i < m->row[beside + 1] && f->s->work > 0; i++) {
-		unsigned rank = m->adj[i], at = n;
-		double own;
-		bool fits;
+	for (double last = -1, best = 0; f->s->work > 0; last = best) {
+		unsigned choice = m->ranks;
 
-		if (f->cell_of[rank] != p->ranks || m->weight[i] < f->least)
-			continue;
-		fits = fill_fits(f, cell, rank);
-		fill_forget(f, cell);
-		if (!fits)
-			continue;
-		own = fill_preference(f, rank, f->rank_in[cell - (cell > 1 ? 2 : 1)]);
-		for (; at && own < preference[at - 1]; at--) {
-			choice[at] = choice[at - 1];
-			preference[at] = preference[at - 1];
+		best = INFINITY;
+		for (size_t i = m->row[beside]; i < m->row[beside + 1]; i++) {
+			unsigned rank = m->adj[i];
+			double own;
+
+			if (f->cell_of[rank] != m->ranks || m->weight[i] < f->least || !fill_fits(f, cell, rank))
+				continue;
+			own = fill_preference(f, rank, f->rank_in[cell - (cell > 1 ? 2 : 1)]);
+			if (own > last && own < best) {
+				best = own;
+				choice = rank;
+			}
 		}
-		choice[at] = rank;
-		preference[at] = own;
-		n += n < CHOICES;
-	}
-	for (unsigned i = 0; i < n && f->s->work > 0; i++) {
-		f->rank_in[cell] = choice[i];
-		f->cell_of[choice[i]] = cell;
-		if (fill_fits(f, cell, choice[i]) && fill_from(f, cell + 1))
+		if (choice == m->ranks)
+			break;
+		f->rank_in[cell] = choice;
+		f->cell_of[choice] = cell;
+		if (fill_fits(f, cell, choice) && fill_from(f, cell + 1))
 			return true;
-		f->cell_of[choice[i]] = p->ranks;
-		fill_forget(f, cell);
+		f->cell_of[choice] = m->ranks;
 	}
 	return false;
 }
 
-/* At the cost of a part of the work that is left, so that other grids have their share. */
-static void fill_grid(struct search *s, const struct pattern *p)
+/* The matrix with its ranks in the order of the cells of this grid. NULL: none was found, or no memory. */
+static struct matrix *put_in_order(struct search *s, const struct pattern *p, const struct matrix *labels)
 {
-	struct search ordered = *s;
-	struct filling f = { .s = &ordered };
-	struct matrix *m = NULL;
-	unsigned first = 0;
-	double most = 0, least = INFINITY;
+	const struct matrix *m = s->m;
+	unsigned *rank_in = malloc(m->ranks * sizeof(*rank_in)), first = 0;
+	unsigned *cell_of = malloc(m->ranks * sizeof(*cell_of));
+	struct filling f = { .s = s, .p = p, .labels = labels, .rank_in = rank_in, .cell_of = cell_of };
+	struct matrix *ordered = NULL;
+	double rest, least = INFINITY;
 
-	s->work -= 8.0 * p->ranks + s->m->row[p->ranks];
-	ordered.work = s->work / 16;
-	s->work -= ordered.work;
-
-	for (unsigned r = 0; r < p->ranks; r++) {
+	s->work -= MAKE_WORK * m->row[m->ranks];
+	rest = s->work - s->work / SHUFFLED_WORK;
+	s->work -= rest;
+	for (unsigned r = 0; r < m->ranks && rank_in && cell_of; r++) {
 		double all = 0;
 
-		for (size_t i = s->m->row[r]; i < s->m->row[r + 1]; i++) {
-			all += s->m->weight[i];
-			most = fmax(most, s->m->weight[i]);
+		for (size_t i = m->row[r]; i < m->row[r + 1]; i++) {
+			all += m->weight[i];
+			f.least = fmax(f.least, LIGHT * m->weight[i]);
 		}
-		if (all < least) {
-			least = all;
-			first = r;
-		}
-	}
-	f.least = LIGHT * most;
-	if (grid_open(&f.grid, p)) {
-		s->no_memory = true;
-		return;
-	}
-	f.rank_in = f.grid.rank;
-	f.cell_of = malloc(p->ranks * sizeof(*f.cell_of));
-	f.grid.rank = malloc(p->ranks * sizeof(*f.grid.rank));
-	for (unsigned r = 0; r < p->ranks && f.cell_of && f.grid.rank; r++) {
-		f.grid.rank[r] = r;
-		f.cell_of[r] = p->ranks;
+		first = all < least ? r : first;
+		least = fmin(least, all);
+		cell_of[r] = m->ranks;
 	}
 	for (unsigned t = 0; t < PATTERN_STEPS; t++)
-		f.since[t] = p->ranks;
-	if (f.cell_of && f.grid.rank) {
-		f.rank_in[0] = first;
-		f.cell_of[first] = 0;
-		if (fill_from(&f, 1) && (m = matrix_contract(s->m, f.cell_of, p->ranks))) {
-			ordered.m = m;
-			try(&ordered, *p);
-			s->best = ordered.best;
-		}
+		f.since[t] = m->ranks;
+	s->no_memory |= !rank_in || !cell_of;
+	if (!s->no_memory) {
+		rank_in[0] = first;
+		cell_of[first] = 0;
+		if (fill_from(&f, 1) && !(ordered = matrix_contract(m, cell_of, m->ranks)))
+			s->no_memory = true;
 	}
-	s->work += ordered.work;
-	matrix_free(m);
-	free(f.rank_in);
-	free(f.cell_of);
-	grid_close(&f.grid);
-}
-
-static void try_shuffled(struct search *s, struct pattern p)
-{
-	for (unsigned t = 0; t < PATTERN_STEPS; t++)
-		p.weight[t] = 1;
-	for (unsigned periodic = 0; periodic <= (p.kind == PATTERN_STENCIL) && s->work > 0; periodic++) {
-		for (unsigned d = 0; d < p.sides; d++)
-			p.periodic[d] = periodic && p.side[d] > 2;
-		fill_grid(s, &p);
-	}
+	s->work += rest;
+	free(rank_in);
+	free(cell_of);
+	return ordered;
 }
 
 /* --- the search --- */
 
+static void try(struct search *s, struct pattern p)
+{
+	double partners = p.kind == PATTERN_LINES ? 0 : power(3, p.sides) - 1;
+	struct matrix *labels, *ordered = NULL;
+
+	for (unsigned d = 0; d < p.sides; d++)
+		partners += p.kind == PATTERN_LINES ? p.side[d] - 1 : 0;
+	if (s->work <= 0 || (p.kind == PATTERN_LINES && p.ranks * partners > 2.0 * s->m->row[p.ranks]) ||
+	    (p.kind <= PATTERN_LINES && p.order != PATTERN_NO_ORDER && !is_likely(s, &p)))
+		return;
+	s->work -= MAKE_WORK * p.ranks * (1 + partners) + s->m->row[p.ranks];
+	if (s->work <= 0)
+		return;
+	if (!(labels = matrix_of(&p, true))) {
+		s->no_memory = true;
+		return;
+	}
+	if (p.order == PATTERN_NO_ORDER)
+		ordered = put_in_order(s, &p, labels);
+	if ((ordered || p.order != PATTERN_NO_ORDER) && find_weights(ordered ?: s->m, labels, &p)) {
+		p.distance = matrix_distance(ordered ?: s->m, labels);
+		if (p.distance < s->best.distance - NEARER)
+			s->best = p;
+	}
+	matrix_free(ordered);
+	matrix_free(labels);
+}
+
+/* Whether sides are periodic is found with all of them so; but not before the ranks are in order. */
 static void try_grid(struct search *s, struct pattern *p)
 {
 	for (p->kind = PATTERN_STENCIL; p->kind <= PATTERN_LINES; p->kind++)
-		(p->order == PATTERN_NO_ORDER ? try_shuffled : try)(s, *p);
+		for (int open = p->kind == PATTERN_STENCIL && p->order == PATTERN_NO_ORDER; open >= 0; open--) {
+			for (unsigned d = 0; d < p->sides; d++)
+				p->periodic[d] = !open && p->kind == PATTERN_STENCIL && p->side[d] > 2;
+			try(s, *p);
+		}
 }
 
 /* Blocks of each size but those of one rank and of all. */
@@ -621,22 +491,16 @@ static void try_sides(struct search *s, struct pattern *p, unsigned d, unsigned 
 
 int pattern_recognise(const struct matrix *m, struct pattern *out, struct err *e)
 {
-	struct search s = {
-		.m = m, .work = WORK, .bytes = calloc(m->ranks, sizeof(*s.bytes)),
-		.ways = calloc(m->ranks, sizeof(*s.ways)), .best.distance = PATTERN_DISTANCE + NEARER,
-	};
+	struct search s = { .m = m, .work = WORK, .best.distance = PATTERN_DISTANCE + NEARER };
 	struct pattern p = { .ranks = m->ranks, .sides = 1, .side = { m->ranks } };
 
-	s.no_memory = !s.bytes || !s.ways;
-	if (m->ranks >= LEAST_RANKS && m->row[m->ranks] && !s.no_memory) {
+	if (m->ranks >= SAMPLES && m->row[m->ranks]) {
 		for (p.kind = PATTERN_BINARY; p.kind <= PATTERN_BINOMIAL; p.kind++)
 			try(&s, p);
 		for (p.order = PATTERN_ROWS; p.order <= PATTERN_NO_ORDER && !s.best.ranks; p.order++)
 			for (p.sides = 1; p.sides <= PATTERN_SIDES; p.sides++)
 				try_sides(&s, &p, 0, m->ranks);
 	}
-	free(s.bytes);
-	free(s.ways);
 	if (s.no_memory)
 		return err_set(e, "out of memory");
 	if (!s.best.ranks)
@@ -695,25 +559,21 @@ static void write_sides(char *out, size_t size, const unsigned *side, unsigned n
 		at += snprintf(out + at, size - at, "%s%u", d ? "x" : "", side[d]);
 }
 
-/* Short sides are in Morton order where they are in blocks of two; and a block may be as long as its side. */
+/*
+ * Morton order differs from blocks of two if a side of more than 4 comes before one of more than 2; and a block may be
+ * as long as its side.
+ */
 static bool shows_order(const struct pattern *p)
 {
-	unsigned at[PATTERN_SIDES], other[PATTERN_SIDES];
-	struct pattern blocks = *p;
+	bool long_one = false, shown = p->order != PATTERN_MORTON;
 
 	for (unsigned d = 0; d < p->sides; d++) {
 		if (p->order == PATTERN_BLOCKS && p->block[d] == p->side[d])
 			return false;
-		blocks.block[d] = 2;
+		shown |= long_one && p->side[d] > 2;
+		long_one |= p->side[d] > 4;
 	}
-	blocks.order = PATTERN_BLOCKS;
-	for (unsigned r = 0; r < p->ranks && p->order == PATTERN_MORTON; r++) {
-		place_rank(p, r, at);
-		place_rank(&blocks, r, other);
-		if (memcmp(at, other, sizeof(at)))
-			return true;
-	}
-	return p->order != PATTERN_MORTON;
+	return shown;
 }
 
 int pattern_resize(const struct pattern *p, unsigned ranks, struct pattern *out, struct err *e)
