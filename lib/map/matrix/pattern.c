@@ -345,7 +345,7 @@ static bool fill_from(struct filling *f, unsigned cell)
 		unsigned choice = m->ranks;
 
 		best = INFINITY;
-		for (size_t i = m->row[beside]; i < m->row[beside + 1]; i++) {
+		for (size_t i = m->row[beside]; i < m->row[beside + 1] && f->s->work > 0; i++) {
 			unsigned rank = m->adj[i];
 			double own;
 
