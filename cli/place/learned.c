@@ -143,6 +143,8 @@ int learned_read(const char *id, struct learned *out, bool *missing, struct err 
 
 		if (!strncmp(at, "% program ", 10))
 			snprintf(out->program, sizeof(out->program), "%.*s", (int) strcspn(at + 10, "\n"), at + 10);
+		else if (!strncmp(at, "% pattern ", 10))
+			snprintf(out->pattern, sizeof(out->pattern), "%.*s", (int) strcspn(at + 10, "\n"), at + 10);
 		else if (out->nruns < LEARNED_RUNS &&
 			 sscanf(at, "%% run %u %lld %lf", &r.job, &r.at, &r.distance) == 3 &&
 			 r.at >= 0 && r.at < 1LL << 40)
@@ -160,6 +162,17 @@ int learned_read(const char *id, struct learned *out, bool *missing, struct err 
 	return out->matrix ? 0 : -1;
 }
 
+const char *learned_pattern(const struct matrix *m, char text[static PATTERN_TEXT])
+{
+	struct pattern p;
+
+	if (!*text && pattern_recognise(m, &p, NULL))
+		snprintf(text, PATTERN_TEXT, "-");
+	else if (!*text)
+		pattern_describe(&p, text);
+	return text;
+}
+
 /* From what is learned of another number of ranks. 0, or -1 with the reason. */
 static int resize_from(const char *id, const struct learned *own, unsigned ranks, struct learned *out, struct err *e)
 {
@@ -172,6 +185,8 @@ static int resize_from(const char *id, const struct learned *own, unsigned ranks
 		return -1;
 	if (!learned_is_stable(out))
 		return err_set(e, "no two runs agree");
+	if (!strcmp(out->pattern, "-"))
+		return err_set(e, "no pattern that is known for other numbers of ranks");
 	if (pattern_recognise(out->matrix, &p, e) || pattern_resize(&p, ranks, &resized, e))
 		return -1;
 	if (!(made = pattern_matrix(&resized)))
@@ -314,6 +329,7 @@ static void remove_oldest(const char *folder)
 int learned_add(const char *id, const char *program, unsigned job, const struct matrix *m, struct err *e)
 {
 	struct buf out = {0}, text = {0};
+	char pattern[PATTERN_TEXT] = "";
 	struct learned_run new = { job, time(NULL), 1 };
 	char folder[PATH_MAX];
 	struct learned old;
@@ -336,7 +352,8 @@ int learned_add(const char *id, const char *program, unsigned job, const struct 
 	if (!rc) {
 		line = strcspn(text.data, "\n") + 1;
 		buf_add(&out, text.data, line);
-		buf_printf(&out, "%% program %.*s\n", (int) strcspn(program, "\n"), program);
+		buf_printf(&out, "%% program %.*s\n%% pattern %s\n", (int) strcspn(program, "\n"), program,
+			   learned_pattern(m, pattern));
 		for (unsigned i = old.nruns == LEARNED_RUNS; i <= old.nruns; i++) {
 			const struct learned_run *r = i < old.nruns ? &old.run[i] : &new;
 

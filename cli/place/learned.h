@@ -10,9 +10,9 @@
 /*
  * The matrices that --topo-matrix=auto keeps for a user: one file for each program, number of ranks and tag, in
  * TOPIARY_MATRICES or ~/.local/share/topiary/matrices, which must be the user's own and writable by nobody else. A file
- * is the newest run's matrix in Matrix Market format, readable by --topo-matrix=FILE; its comments name the program and
- * the last runs. At most LEARNED_FILES files and LEARNED_BYTES: the oldest are removed. Everything runs as the user.
- * For matrix.c and map.c.
+ * is the newest run's matrix in Matrix Market format, readable by --topo-matrix=FILE; its comments name the program,
+ * the pattern, which is recognised once, and the last runs. At most LEARNED_FILES files and LEARNED_BYTES: the oldest
+ * are removed. Everything runs as the user. For matrix.c and map.c.
  */
 enum { LEARNED_RUNS = 8, LEARNED_FILES = 128, LEARNED_ID = 128, LEARNED_KEY = 41 };
 #define LEARNED_FILE_BYTES (32u << 20)
@@ -25,6 +25,7 @@ enum { LEARNED_RUNS = 8, LEARNED_FILES = 128, LEARNED_ID = 128, LEARNED_KEY = 41
 struct learned {
 	char id[LEARNED_ID];		/* RANKS-[TAG-]KEY: the file's name without .mat */
 	char path[PATH_MAX], program[1024];
+	char pattern[PATTERN_TEXT];	/* for learned_pattern; empty if the file does not name it */
 	struct matrix *matrix;
 	unsigned recorded;		/* the number of ranks that ran */
 	char resized[2 * PATTERN_TEXT];	/* "3-dimensional stencil 4x4x4, here 8x8x8"; "": as recorded */
@@ -52,6 +53,9 @@ int learned_list(const char *prefix, char ***ids, size_t *n, struct err *e);
 /* 0, or -1 with an error: there is none (*missing), or its file is not one. Free in any case. */
 int learned_read(const char *id, struct learned *out, bool *missing, struct err *e);
 void learned_free(struct learned *l);
+
+/* text; if it is empty, it becomes "3-dimensional stencil 4x4x4", or "-" for none, which takes a second at most. */
+const char *learned_pattern(const struct matrix *m, char text[static PATTERN_TEXT]);
 
 /*
  * For a program of which too few runs of this number of ranks are recorded: the matrix for this number by the pattern

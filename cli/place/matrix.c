@@ -249,17 +249,6 @@ static const char *state_of(const struct learned *l)
 	return learned_is_stable(l) ? "used" : l->nruns < 2 ? "one run: needs another" : "unstable: not used";
 }
 
-/* "3-dimensional stencil 4x4x4", or "-". */
-static const char *pattern_of(const struct matrix *m, char text[static PATTERN_TEXT])
-{
-	struct pattern p;
-
-	if (pattern_recognise(m, &p, NULL))
-		return "-";
-	pattern_describe(&p, text);
-	return text;
-}
-
 /* As short as is still one matrix, by which the commands find it. */
 static int short_id(char *const *ids, size_t n, size_t i)
 {
@@ -275,8 +264,7 @@ static int learned_print(const struct cmd *c, const struct args *a, struct err *
 {
 	struct table *t = table_new("ID|>RANKS|~PROGRAM|>RUNS|>LAST JOB|>DISTANCE|PATTERN|~STATE");
 	json_t *all = json_array();
-	char **ids, when[32], text[PATTERN_TEXT];
-	const char *pattern;
+	char **ids, when[32];
 	size_t n;
 	int rc = learned_list(a->files.n > 1 ? a->files.list[1] : "", &ids, &n, e);
 
@@ -296,14 +284,13 @@ static int learned_print(const struct cmd *c, const struct args *a, struct err *
 		}
 		last = &l.run[l.nruns - 1];
 		snprintf(when, sizeof(when), l.nruns > 1 ? "%.3f" : "", last->distance);
-		pattern = pattern_of(l.matrix, text);
 		table_cell(t, "%.*s|%u|%s|%u|%u|%s|%s|%s", short_id(ids, n, i), ids[i], l.matrix->ranks, l.program,
-			   l.nruns, last->job, when, pattern, state_of(&l));
+			   l.nruns, last->job, when, learned_pattern(l.matrix, l.pattern), state_of(&l));
 		json_array_append_new(all, json_pack("{s:s, s:i, s:s, s:i, s:I, s:I, s:f, s:b, s:b, s:s}", "id", ids[i],
 			"ranks", (int) l.matrix->ranks, "program", l.program, "runs", (int) l.nruns, "last_job",
 			(json_int_t) last->job, "last_run", (json_int_t) last->at, "distance", last->distance, "used",
 			 learned_is_stable(&l), "recorded", !learned_is_settled(&l),
-			 "pattern", pattern));
+			 "pattern", l.pattern));
 		learned_free(&l);
 	}
 	for (size_t i = 0; i < n; i++)
@@ -367,7 +354,6 @@ static int learned_show(const struct cmd *c, const struct args *a, struct err *e
 	struct buf out = {0};
 	bool svg = !strcmp(a->format, "svg");
 	double most = 0, all = 0;
-	char text[PATTERN_TEXT];
 	unsigned bins;
 	int rc = 0;
 
@@ -412,7 +398,7 @@ static int learned_show(const struct cmd *c, const struct args *a, struct err *e
 	else
 		buf_printf(&out, "%u ranks, %u a cell; the darkest: %.3g %% of all bytes; pattern: %s\n",
 			   l.matrix->ranks, (l.matrix->ranks + bins - 1) / bins, all > 0 ? 100 * most / all : 0,
-			   pattern_of(l.matrix, text));
+			   learned_pattern(l.matrix, l.pattern));
 	rc = out.failed ? err_set(e, "out of memory") : cmd_write(a->output, &out, e);
 	buf_free(&out);
 	learned_free(&l);

@@ -224,6 +224,18 @@ def test_pattern_is_used_once_two_runs_agree(learned):
     assert topiary("forget", "all").returncode == 0 and kept() == []
 
 
+def test_pattern_is_recognised_when_a_run_is_added(learned, tmp_path):
+    """Not for each list, which may be of many large matrices; a file that does not name it is recognised then."""
+    assert learned(1, ranks=16) == ""
+    (file,) = (tmp_path / "kept").iterdir()
+    text = file.read_text()
+    assert kept()[0]["pattern"] == "ring" and "\n% pattern ring\n" in text
+    for line, shown in (("% pattern another\n", "another"), ("", "ring")):
+        file.write_text(text.replace("% pattern ring\n", line))
+        assert kept()[0]["pattern"] == shown
+        assert topiary("show", "16").stdout.endswith(f"; pattern: {shown}\n")
+
+
 def test_file_named_as_a_learned_matrix_would_be(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert topiary("--generate=ring:4", "-o", "comm.mat").returncode == 0
