@@ -57,7 +57,7 @@ static bool is_asked(const char *text, int part)
 }
 
 static const struct { const char *name; int state; } states[] = {
-	{ "RUNNING", JOB_HOLDS }, { "SUSPENDED", JOB_HOLDS }, { "COMPLETING", JOB_HOLDS }, { "STAGE_OUT", JOB_HOLDS },
+	{ "RUNNING", JOB_HOLDS }, { "SUSPENDED", JOB_HALTED }, { "COMPLETING", JOB_HOLDS }, { "STAGE_OUT", JOB_HOLDS },
 	{ "CONFIGURING", JOB_HOLDS }, { "COMPLETED", JOB_ENDED }, { "CANCELLED", JOB_ENDED }, { "FAILED", JOB_ENDED },
 	{ "TIMEOUT", JOB_ENDED }, { "NODE_FAIL", JOB_ENDED }, { "PREEMPTED", JOB_ENDED },
 	{ "OUT_OF_MEMORY", JOB_ENDED }, { "DEADLINE", JOB_ENDED }, { "BOOT_FAIL", JOB_ENDED },
@@ -145,10 +145,33 @@ static void node_word(void *user, const char *key, char *value, const char *rest
 		n->affinity = memmem(rest, strcspn(rest, "\n"), AFFINITY, strlen(AFFINITY));
 }
 
+/* The name whose first word is `first`: what comes before the next word of every release, or the line's end. */
+static const char *name_join(struct scontrol *s, const char *first, const char *rest)
+{
+	static const char next[] = "UserId=";
+	const char *end = rest;
+	char **kept;
+
+	while (*end && *end != '\n' && ((end > rest && end[-1] != ' ') || strncmp(end, next, sizeof(next) - 1)))
+		end++;
+	while (end > rest && end[-1] == ' ')
+		end--;
+	if (end == rest)
+		return first;
+	if (!(kept = array_add(s->lists, s->nlists)) ||
+	    asprintf(kept, "%s %.*s", first, (int) (end - rest), rest) < 0) {
+		s->nlists -= kept != NULL;
+		s->failed = true;
+		return first;
+	}
+	return *kept;
+}
+
 static const char *const job_keys[] = { "JobName", "JobState", "StartTime", "EndTime", "NumCPUs", "NumTasks",
 	"CPUs/Task", "ReqB:S:C:T", "NtasksPerN:B:S:C", "JOB_GRES", "UserId", "Partition",
-	"MinCPUsNode" };
-enum { NAME, STATE, START, END, CPUS, TASKS, TASK_CPUS, REQUESTED, PER_SOCKET, SHARES, USER, PARTITION, LAST };
+	"Priority", "SuspendTime", "MinCPUsNode" };
+enum { NAME, STATE, START, END, CPUS, TASKS, TASK_CPUS, REQUESTED, PER_SOCKET, SHARES, USER, PARTITION, PRIORITY,
+	SUSPENDED, LAST };
 
 static void job_word(void *user, const char *key, char *value, const char *rest, bool begins)
 {
@@ -158,7 +181,6 @@ static void job_word(void *user, const char *key, char *value, const char *rest,
 	struct scontrol_share *share;
 	size_t k = 0;
 
-	(void) rest;
 	if (begins) {
 		if (!(j = array_add(s->jobs, s->njobs)))
 			s->failed = true;
@@ -191,7 +213,7 @@ static void job_word(void *user, const char *key, char *value, const char *rest,
 		j->fault = "its record has a word of scontrol's twice: its name may imitate it";
 	j->seen |= 1ul << k;
 	switch (k) {
-	case NAME: j->name = value; break;
+	case NAME: j->name = name_join(s, value, rest); break;
 	case STATE: j->state = state_of(value); break;
 	case START: j->start = seconds(value); break;
 	case END: j->end = seconds(value); break;
@@ -201,6 +223,8 @@ static void job_word(void *user, const char *key, char *value, const char *rest,
 	case REQUESTED: j->spread |= is_asked(value, 1); break;
 	case PER_SOCKET: j->spread |= is_asked(value, 2); break;
 	case PARTITION: j->partition = value; break;
+	case PRIORITY: j->no_priority = !strcmp(value, "0"); break;
+	case SUSPENDED: j->suspended = seconds(value); break;
 	}
 }
 
@@ -359,6 +383,7 @@ static void json_jobs(struct scontrol *s, const json_t *list)
 			.spread = json_count(o, "tasks_per_socket") || json_count(o, "sockets_per_node"),
 			.state = state_of(json_string_value(json_is_array(state) ? json_array_get(state, 0) : state)
 					  ?: ""),
+			.no_priority = !json_amount(o, "priority"), .suspended = json_amount(o, "suspend_time"),
 			.seen = 1ul << LAST,
 		};
 		if (!nodes)
@@ -433,6 +458,11 @@ int scontrol_read_jobs(struct scontrol *s, struct buf *text, const char *name, s
 			j->fault = "its record is cut short";
 		else if (!s->failed && ids.count == before)
 			j->fault = s->jobs[first].fault = "two records have its number";
+		/* scontrol suspend, which sets the priority to 0, frees the cores; gang scheduling does not. */
+		if (j->state != JOB_HALTED)
+			continue;
+		j->state = j->no_priority ? JOB_ENDED : JOB_HOLDS;
+		j->end = j->no_priority ? j->suspended : j->end;
 	}
 	string_map_free(&ids);
 	if (s->failed)

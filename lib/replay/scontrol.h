@@ -46,8 +46,10 @@ struct scontrol_share {
 struct scontrol_job {
 	const char *id, *name, *fault;	/* fault: why it is not read, or NULL */
 	const char *partition;		/* "": not known */
-	enum { JOB_HOLDS, JOB_ENDED, JOB_OTHER } state;	/* has its cores; had them; never had */
-	long long start, end;		/* seconds since the epoch, 0: unknown */
+	/* Has its cores; had them; never had; while it is read: is suspended. */
+	enum { JOB_HOLDS, JOB_ENDED, JOB_OTHER, JOB_HALTED } state;
+	long long start, end, suspended;	/* seconds since the epoch, 0: unknown; end: of having the cores */
+	bool no_priority;
 	unsigned cpus, tasks, task_cpus;	/* 0: unknown */
 	bool spread;			/* it asked for sockets, or for tasks per socket */
 	struct scontrol_share *shares;

@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import random
+import re
 import resource
 import shutil
 import subprocess
@@ -354,6 +355,23 @@ def test_a_record_that_is_not_read(audit, jobs, expected):
     assert {text: names for text, names in reasons(told).items() if names != "2"} == expected or \
         reasons(told) == expected
     assert told["levels"]["package"]["split"] == 0
+
+
+@pytest.mark.parametrize("oneline", [False, True])
+def test_a_name_with_blanks_is_whole(audit, oneline):
+    """What looks like the word behind it makes the record doubtful; that is tested below."""
+    record = one_job(1, "0,8", name="a  job of UserIds= ours")
+    told = audit(node_text(), re.sub("\n +", " ", record) if oneline else record)
+    assert told["worst"][0].startswith("job 1 (a  job of UserIds= ours), "), told["worst"]
+
+
+@pytest.mark.parametrize("priority, running", [(0, 1), (5, 2)])
+def test_suspended_job_without_priority_has_no_cores(audit, priority, running):
+    """scontrol suspend; gang scheduling, whose jobs keep their priority, lets them have their cores."""
+    halted = one_job(1, "0-7").replace("JobState=RUNNING", f"Priority={priority} JobState=SUSPENDED").replace(
+        "EndTime=Unknown", "EndTime=Unknown SuspendTime=2026-02-02T03:00:00")
+    told = audit(node_text(), halted + one_job(2, "0-3", start=1780000000))
+    assert (told["running"], told["nodes_with_shared_cores"]) == (running, running - 1)
 
 
 def test_a_name_that_imitates_scontrol(audit):
