@@ -104,9 +104,12 @@ int now_load(const struct cmd *c, struct now *out, struct err *e)
 		if (out->slurm_nodes->node_array[i].name)
 			rc = node_add(out, &out->slurm_nodes->node_array[i], e);
 	for (uint32_t i = 0; rc == 0 && i < out->jobs->record_count; i++) {
-		const job_info_t *j = &out->jobs->job_array[i];
+		job_info_t *j = &out->jobs->job_array[i];
 		uint32_t base = j->job_state & JOB_STATE_BASE;
 
+		/* A job without a limit, or past it by slurmctld's clock, ends at no time that is known. */
+		if (j->time_limit == INFINITE || j->end_time <= out->jobs->last_update)
+			j->end_time = NEVER;
 		if (base == JOB_RUNNING || base == JOB_SUSPENDED || j->job_state & JOB_COMPLETING)
 			if (cores_each(j, holder_add, &(struct adding){ out, j, 0 }, e) && strstr(e->text, "memory"))
 				rc = -1;
@@ -153,12 +156,6 @@ void now_free(struct now *n)
 
 /* --- the first free domain --- */
 
-/* A job without a limit, or past it, ends at no time that is known. */
-static time_t end_of(const job_info_t *job)
-{
-	return job->time_limit == INFINITE || !job->end_time || job->end_time <= time(NULL) ? NEVER : job->end_time;
-}
-
 unsigned now_count(const uint64_t *set, unsigned first, unsigned cores)
 {
 	unsigned n = 0;
@@ -170,9 +167,9 @@ unsigned now_count(const uint64_t *set, unsigned first, unsigned cores)
 
 static int holder_compare(const void *a, const void *b)
 {
-	time_t one = end_of(((const struct now_holder *) a)->job), other = end_of(((const struct now_holder *) b)->job);
+	const job_info_t *one = ((const struct now_holder *) a)->job, *other = ((const struct now_holder *) b)->job;
 
-	return one < other ? -1 : one > other;
+	return one->end_time < other->end_time ? -1 : one->end_time > other->end_time;
 }
 
 /* When the domain of d has so many free cores, by the limits of jobs; those that have to end until then are marked. */
@@ -195,7 +192,7 @@ static void domain_wait(const struct now *n, const struct now_node *node, unsign
 			continue;
 		if (marks)
 			marks[node->holders[i].job - n->jobs->job_array] = true;
-		d->at = end_of(node->holders[i].job);
+		d->at = node->holders[i].job->end_time;
 		has += more;
 	}
 	if (has < cores)
@@ -229,7 +226,7 @@ static int domain_compare(const void *a, const void *b)
 
 static int end_compare(const void *a, const void *b)
 {
-	time_t one = end_of(*(const job_info_t *const *) a), other = end_of(*(const job_info_t *const *) b);
+	time_t one = (*(const job_info_t *const *) a)->end_time, other = (*(const job_info_t *const *) b)->end_time;
 
 	return one < other ? -1 : one > other;
 }

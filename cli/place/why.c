@@ -230,16 +230,17 @@ static bool has_its_nodes(const struct record *t, const char *nodes)
 	return has;
 }
 
-static void join_cost(json_t *rows, const job_info_t *j)
+/* now: by slurmctld's clock, here and below. */
+static void join_cost(json_t *rows, const job_info_t *j, time_t now)
 {
 	bool ended = !(j->job_state & JOB_COMPLETING) && (j->job_state & JOB_STATE_BASE) > JOB_SUSPENDED;
-	time_t until = ended || j->end_time < time(NULL) ? j->end_time : time(NULL), ran = until - j->start_time;
+	time_t until = ended || j->end_time < now ? j->end_time : now, ran = until - j->start_time;
 	bool suspended = (j->job_state & JOB_STATE_BASE) == JOB_SUSPENDED;
 
 	/* A job that was suspended had its cores for less; Slurm counts that apart. */
 	if (j->suspend_time && j->pre_sus_time)
 		ran = j->pre_sus_time + (suspended ? 0 : until - j->suspend_time);
-	if (j->start_time && j->start_time <= time(NULL) && j->nodes && *j->nodes)
+	if (j->start_time && j->start_time <= now && j->nodes && *j->nodes)
 		cost_add(rows, j->eligible_time > j->submit_time ? j->eligible_time : j->submit_time, j->start_time,
 			 ran, ended, j->num_cpus);
 }
@@ -363,7 +364,7 @@ static const struct {
 	{ WAIT_ARRAY_TASK_LIMIT, "its array has as many running tasks as it may" },
 };
 
-static void reason_words(const job_info_t *j, struct buf *out)
+static void reason_words(const job_info_t *j, time_t now, struct buf *out)
 {
 	char at[32];
 	size_t i = 0;
@@ -378,7 +379,7 @@ static void reason_words(const job_info_t *j, struct buf *out)
 		buf_printf(out, "Slurm's reason is number %u: squeue -j %u prints its name", (unsigned) j->state_reason,
 			   j->job_id);
 	/* Without a plan it is the time before which the job may not begin. */
-	if (j->start_time > time(NULL) && j->state_reason != WAIT_HELD && j->state_reason != WAIT_HELD_USER)
+	if (j->start_time > now && j->state_reason != WAIT_HELD && j->state_reason != WAIT_HELD_USER)
 		buf_printf(out, "; %s %s", j->state_reason == WAIT_TIME ? "it may begin at" : "planned by Slurm for",
 			   now_time(j->start_time, at));
 }
@@ -517,8 +518,8 @@ static void first_words(const struct now_need *need, const struct now_wait *w, s
 		buf_printf(held, " and %zu more", w->nholders - sizeof(w->holders) / sizeof(w->holders[0]));
 }
 
-/* Rows about a job that waits, with the verdict that it has. */
-static void join_wait(struct now *n, const job_info_t *j, const struct verdict *v, json_t *rows)
+/* Rows about a job that waits, with the verdict that it has. n: NULL if it is not known. */
+static void join_wait(struct now *n, const job_info_t *j, time_t now, const struct verdict *v, json_t *rows)
 {
 	struct buf first = {0}, held = {0}, reason = {0}, where = {0};
 	struct slurm_parts parts = {0};
@@ -526,7 +527,7 @@ static void join_wait(struct now *n, const job_info_t *j, const struct verdict *
 	struct now_wait w = {0};
 	int known;
 
-	reason_words(j, &reason);
+	reason_words(j, now, &reason);
 	known = n && waits_for(j, v, &need) ? network_need(n, j, &need, &parts, &where) : -1;
 	if (known >= 0 && (known || now_first(n, j, &need, &w) == 0)) {
 		const char *in = where.len ? where.data : "";
@@ -560,7 +561,7 @@ static void join_wait(struct now *n, const job_info_t *j, const struct verdict *
 	buf_free(&where);
 }
 
-static int record_of_job(const job_info_t *j, struct records *all, struct err *e)
+static int record_of_job(const job_info_t *j, time_t now, struct records *all, struct err *e)
 {
 	const char *const comments[] = { j->admin_comment, j->system_comment };
 	static const char *const states[] = {
@@ -579,11 +580,11 @@ static int record_of_job(const job_info_t *j, struct records *all, struct err *e
 	record_read(t, comments[verdict_find(comments[0], &start, &len)], j->nodes && *j->nodes);
 	/* What it had before it was resized is not in its record. */
 	if (t->rc == 0 && has_its_nodes(t, j->nodes ? j->nodes : ""))
-		join_cost(t->more, j);
+		join_cost(t->more, j, now);
 	if (t->rc > 0 && !strcmp(t->state, "pending")) {
 		struct buf reason = {0};
 
-		reason_words(j, &reason);
+		reason_words(j, now, &reason);
 		err_set(&t->why, "no verdict: it is pending, since %s; a verdict is written when it starts, or when it "
 			"waits for what it requires", reason.data ? reason.data : "?");
 		buf_free(&reason);
@@ -602,7 +603,7 @@ static int records_of_slurmctld(const struct cmd *c, const struct which *w, stru
 		return errno == ESLURM_INVALID_JOB_ID ? 1 : err_set(e, "%s", slurm_strerror(errno));
 	for (uint32_t i = 0; rc == 0 && i < m->record_count; i++)
 		if (is_selected(&m->job_array[i], w))
-			rc = record_of_job(&m->job_array[i], all, e);
+			rc = record_of_job(&m->job_array[i], m->last_update, all, e);
 	/* What takes requests, commands and files of the job: not for a thousand array tasks. */
 	for (uint32_t i = 0; rc == 0 && all->n == 1 && all->list->rc >= 0 && i < m->record_count; i++) {
 		const job_info_t *j = &m->job_array[i];
@@ -612,7 +613,7 @@ static int records_of_slurmctld(const struct cmd *c, const struct which *w, stru
 		if (!is_selected(j, w))
 			continue;
 		if ((j->job_state & JOB_STATE_BASE) == JOB_PENDING) {
-			join_wait(now_load(c, &now, &unheard) ? NULL : &now, j,
+			join_wait(now_load(c, &now, &unheard) ? NULL : &now, j, m->last_update,
 				  all->list->rc ? NULL : &all->list->verdict, all->list->more);
 			now_free(&now);
 			continue;
@@ -798,7 +799,7 @@ static int print_pending(const struct cmd *c, struct err *e)
 
 		job = json_pack("{s:s, s:s}", "job", now_job_name(jobs[i], name), "user",
 				now_user(jobs[i], user));
-		join_wait(&now, jobs[i], has ? &v : NULL, job);
+		join_wait(&now, jobs[i], now.jobs->last_update, has ? &v : NULL, job);
 		json_array_append_new(list, job);
 	}
 	free(jobs);

@@ -4,11 +4,13 @@
 import datetime
 import json
 import re
+import struct
 import time
 
 import pytest
 from rig.ask import cores_of, expand, fields, jobs, wait_running
 from rig.cluster import JOB_USER
+from rig.paths import BUILD
 from rig.processes import wait_until
 
 # cn1: 4 packages, each of 2 NUMA nodes with an L3 cache of 8 cores
@@ -270,6 +272,12 @@ def test_what_a_waiting_job_waits_for(cluster, submit):
     assert re.findall(r"job (\d+) of (\w+) until", rows["held by"]) == [(job, JOB_USER) for job in held], rows
     assert rows["queue"].startswith(("what it needs is not available now", "jobs with a higher priority",
                                      "Slurm has not"))
+    # By the clock of slurmctld, whatever that of the host of the command is.
+    ahead = cluster.folder / "work" / "ahead"
+    ahead.write_bytes(struct.pack("q", 86400))
+    by_other = cluster.command(["env", f"SET_CLOCK={ahead}", f"LD_PRELOAD={BUILD}/tests/set_clock.so",
+                                cluster.folder / "bin/topiary", "why", "-v", number]).stdout
+    assert re.search(rf"has 8 free cores at \S+T{clock:%H:%M:%S} at the latest", by_other), by_other
     later = submit("-w", "cn1", "-N1", "-n64", "--topo-fit=prefer")
     words = {"Resources": "what it needs is not available now", "Priority": "jobs with a higher priority are first"}
     assert wait_until(lambda: cluster.job_record(later).get("Reason") in words, 30)
@@ -320,6 +328,8 @@ def test_cores_of_a_suspended_job_are_free(cluster, submit):
     assert levels() == free
     whole = placed(cluster, submit, "-n64")
     assert levels()["l3"] == {"all": 8, "free": 0, "partly": 0}
+    audited = json.loads(cluster.topiary("audit", "--json").stdout)
+    assert number not in {job["job"] for job in audited["jobs"]} and not audited["nodes_with_shared_cores"], audited
     cluster.command(["scancel", whole, number])
 
 
