@@ -471,7 +471,8 @@ static bool candidate_weigh(struct candidate_set *s, struct candidate_node *cand
 	unsigned have, path = request_path_cores(&s->req->request.path);
 
 	candidate_need(s, candidate, &need);
-	if ((path && need.cores != path) || (!candidate->cores && !has_memory(s, node, memory)) ||
+	if ((path && !s->req->whole_nodes && need.cores != path) ||
+	    (!candidate->cores && !has_memory(s, node, memory)) ||
 	    !device_fits(&s->devices, candidate->tasks, node, !s->taken) || !(shape = node_shape(node)))
 		return false;
 	have = read_free(s, node);

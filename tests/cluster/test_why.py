@@ -102,6 +102,12 @@ def test_whole_node_is_within_no_domain(cluster, submit):
     assert rows["level"] == "not considered: the job has all cores of its nodes"
 
 
+def test_path_of_a_job_with_whole_nodes(cluster, submit):
+    rows = told(cluster, placed(cluster, submit, "-n8", "--exclusive", "--topo-request=/l3=1/core=4"))
+    assert rows["job"].endswith(", running: placed by Topiary")
+    assert rows["wanted"].endswith("on one node; whole nodes")
+
+
 def test_json(cluster, submit):
     number = placed(cluster, submit, "-n8")
     job, = json.loads(why(cluster, number, "--json").stdout)["jobs"]
