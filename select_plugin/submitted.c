@@ -775,7 +775,7 @@ static int placement_check(const job_desc_msg_t *job, slurm_list_t asked, const 
 		rc = refuse_different(&req, &f, v, e);
 	else if (req.request.fit == FIT_REQUIRE && f.known && !may_hold(&req, &f)) {
 		f = finding_search(&req, &devices, false, v, nodes, named);
-		rc = may_hold(&req, &f) ? refuse_bound(&req, &devices, e) : refusal_write(&req, &f, e);
+		rc = !f.known ? 0 : may_hold(&req, &f) ? refuse_bound(&req, &devices, e) : refusal_write(&req, &f, e);
 	} else {
 		rc = near ? memory_check(&req, &devices, v, nodes, named, e) : 0;
 	}
