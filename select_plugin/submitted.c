@@ -736,6 +736,7 @@ static int placement_check(const job_desc_msg_t *job, slurm_list_t asked, const 
 	struct hostset *named;
 	bitstr_t *nodes;
 	bool near, no_memory = job->pn_min_memory == NO_VAL64 && !job->mem_per_tres;
+	bool bound = job->bitflags & GRES_ENFORCE_BIND;
 	int rc;
 
 	if (job_request_read_submitted(job, site, &req, &why, e))
@@ -769,12 +770,13 @@ static int placement_check(const job_desc_msg_t *job, slurm_list_t asked, const 
 		if (node_record_table_ptr[i] && !device_fits(&devices, 1, i, false))
 			bit_clear(nodes, i);
 	named = keep_named(job, req.max_nodes, nodes);
-	f = finding_search(&req, &devices, job->bitflags & GRES_ENFORCE_BIND, v, nodes, named);
+	f = finding_search(&req, &devices, bound, v, nodes, named);
 	if ((req.request.fit == FIT_REQUIRE || req.asked_memory) &&
 	    (f.needs_it || (f.differs >= 0 && !f.known && !f.missing)))
 		rc = refuse_different(&req, &f, v, e);
 	else if (req.request.fit == FIT_REQUIRE && f.known && !may_hold(&req, &f)) {
-		f = finding_search(&req, &devices, false, v, nodes, named);
+		if (bound)
+			f = finding_search(&req, &devices, false, v, nodes, named);
 		rc = !f.known ? 0 : may_hold(&req, &f) ? refuse_bound(&req, &devices, e) : refusal_write(&req, &f, e);
 	} else {
 		rc = near ? memory_check(&req, &devices, v, nodes, named, e) : 0;
