@@ -193,7 +193,7 @@ struct device_bounds device_bounds(const struct device_need *need, int node, con
 	int cores = glue_cores(node), socket = node_record_table_ptr[node]->cores;
 	struct device_bounds out = { .most = UINT64_MAX };
 	bool sockets = true;	/* each domain has all cores of a socket, and no device is near all */
-	unsigned without = 0;
+	unsigned with = 0;
 
 	if (!shape || !ns || !tells_cores(ns))
 		return out;
@@ -215,10 +215,10 @@ struct device_bounds device_bounds(const struct device_need *need, int node, con
 				near += ns->topo_gres_cnt_avail[t];
 		}
 		sockets &= d->cores >= (unsigned) socket;
-		without += !near;
+		with += near > 0;
 		out.most = MAX(out.most, near * domains);
 	}
-	out.least = sockets && domains > without ? domains - without : 0;
+	out.least = !sockets ? 0 : with < domains ? UINT64_MAX : domains;
 	return out;
 }
 

@@ -43,8 +43,9 @@ uint32_t device_tasks(const struct device_need *need, uint32_t tasks, int node, 
 
 /*
  * How many devices a job has on a node with --gres-flags=enforce-binding, if its cores are in so many domains of a
- * level: Slurm counts those of sockets with cores of the job, and takes the cores of a socket with devices that the job
- * does not need (gres_select_filter_sock_core()). Where Slurm does not know their cores, any number.
+ * level: Slurm counts those of sockets with cores of the job, and takes off the cores of a socket without devices, or
+ * with devices that the job does not need (gres_select_filter_sock_core()). least is UINT64_MAX if too few domains have
+ * devices. Where Slurm does not know their cores, any number.
  */
 struct device_bounds {
 	uint64_t least, most;

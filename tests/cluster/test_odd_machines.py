@@ -207,3 +207,12 @@ def test_step_without_a_core_near_its_gpu(cluster):
                             "-n1", "-c4", "--gres=gpu:1", "--gres-flags=enforce-binding")
     cluster.command(["scancel", load])
     assert "has 2 cores" in output, output
+
+
+@pytest.mark.parametrize("packages, refused", [(2, True), (1, False)])
+def test_package_without_the_gpu_of_the_job(cluster, packages, refused):
+    """With enforce-binding Slurm takes off the cores of a socket that no GPU is near."""
+    done = cluster.command(["salloc", "-Q", "-I20", "-w", "cn9", "-N1", "-n1", f"-c{4 * packages}", "--gpus=1",
+                            "--gres-flags=enforce-binding", f"--topo-request=/package={packages}/core=2", "true"],
+                           user="nobody", check=False)
+    assert ("cannot be met: with --gres-flags=enforce-binding" in done.stderr) == refused == done.returncode, done
