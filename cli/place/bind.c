@@ -114,6 +114,7 @@ struct binding {
 	hwloc_bitmap_t *places;
 	uint64_t *which;		/* the GPUs of each place; NULL: not placed by GPU */
 	hwloc_bitmap_t pus;		/* of this process in the end */
+	bool unbound;			/* only for us its launcher has not bound it */
 	struct buf nics;
 };
 
@@ -190,8 +191,10 @@ static int cpus_find(struct binding *b, struct err *e)
 		rc = parent ? -1 : err_set(e, "out of memory");
 	else if (!machine_bound(getppid(), parent, NULL) && !hwloc_bitmap_isequal(parent, b->pus))
 		rc = 1;
-	else
+	else {
+		b->unbound = b->args->job && b->rank.launcher && b->rank.launcher->unbound_in_job;
 		rc = restrict_to_cpus(b->own, b->pus, e);
+	}
 	hwloc_bitmap_free(parent);
 	return rc;
 }
@@ -527,8 +530,8 @@ int cmd_bind(struct cmd *c, int argc, char **argv, struct err *e)
 	/* Without topiary.conf: what is wrong there must not keep the program from running. */
 	cmd_line_parse(&syntax, &a, NULL, NULL, argc, argv);
 	if ((!a.job || job_asks(&a)) && rank_bind(&b, e) && (!a.job || !b.rank.local))
-		log_warning("rank %u: %s runs where it would without topiary bind: %s", b.rank.local, *a.command.list,
-			    e->text);
+		log_warning("rank %u: %s runs %s: %s", b.rank.local, *a.command.list,
+			    b.unbound ? "unbound" : "as it was started", e->text);
 	execvp(*a.command.list, a.command.list);
 	c->status = errno == ENOENT ? 127 : 126;
 	return err_set(e, "%s: %s", *a.command.list, strerror(errno));

@@ -24,6 +24,7 @@ static const char *const hydra_binding[] = { "HYDRA_BINDING", NULL };
 static const struct launcher {
 	const char *program;
 	const char *prefix, *after;	/* the variable of a command before each rank, and what follows that in it */
+	const char *policy;		/* with "none" in this it binds only what its user asks for; or NULL */
 	format_fn *format;		/* NAME=value of the binding; NULL: the launcher reads a rank file */
 	const char *option, *value;	/* its arguments where only Slurm sets the ranks per node; or NULL */
 	const char *const *user;	/* with format: variables by which the user chooses a binding */
@@ -31,11 +32,13 @@ static const struct launcher {
 } launchers[] = {
 	{ "hydra_pmi_proxy", .format = format_hydra, .option = "--rmk", .value = "slurm", .user = hydra_binding },
 	/* Where a node has another number of ranks than in our list, it applies its own rules. */
-	{ "hydra_bstrap_proxy", "I_MPI_GTOOL", ":all", format_intel, .user = vars_intel_pin },
+	{ "hydra_bstrap_proxy", "I_MPI_GTOOL", ":all", .format = format_intel, .user = vars_intel_pin },
 	/* Of Intel MPI up to 2018. */
 	{ .program = "pmi_proxy" },
-	{ .program = "orted", .prefix = "OMPI_MCA_orte_fork_agent", .after = "" },
-	{ .program = "prted", .prefix = "PRTE_MCA_odls_base_exec_agent", .after = "" },
+	{ .program = "orted", .prefix = "OMPI_MCA_orte_fork_agent", .after = "",
+	  .policy = "OMPI_MCA_hwloc_base_binding_policy" },
+	{ .program = "prted", .prefix = "PRTE_MCA_odls_base_exec_agent", .after = "",
+	  .policy = "PRTE_MCA_hwloc_default_binding_policy" },
 	{ .program = "mpirun", .front = true }, { .program = "mpiexec", .front = true },
 	{ .program = "mpiexec.hydra", .front = true }, { .program = "orterun", .front = true },
 	{ .program = "prterun", .front = true },
@@ -137,37 +140,21 @@ bool launchers_place(const char *daemon)
 	return name && getenv(BIND_JOB_OPTIONS) && (!prefix || strstr(prefix, BIND_JOB));
 }
 
-/* With these mpirun binds only what its user asks for. */
-static const char *const unbound[] = {
-	"OMPI_MCA_hwloc_base_binding_policy", "PRTE_MCA_hwloc_default_binding_policy",
-};
-
 int launchers_prefix_ranks(spank_t sp, int argc, char **argv)
 {
 	struct bind_request r = options.bind;
 	struct buf words = {0};
-	char now[PATH_MAX], command[2 * PATH_MAX + 160], cpus[16] = "";
+	char command[2 * PATH_MAX + 160], cpus[16] = "";
 	const char *topiary = step.settings.topiary_command;
 
 	(void) argc, (void) argv;
 	if (step.id < SLURM_MAX_NORMAL_STEP_ID ? !step.launcher : step.id == SLURM_EXTERN_CONT)
 		return 0;
-	/* Those of a job that this one was submitted from. */
-	if (!step.launcher && task_env_has(sp, BIND_JOB_OPTIONS)) {
-		for (size_t i = 0; i < COUNT(unbound); i++)
-			spank_unsetenv(sp, unbound[i]);
-		for (size_t i = 0; i < COUNT(launchers); i++)
-			if (launchers[i].prefix && !spank_getenv(sp, launchers[i].prefix, now, sizeof(now)) &&
-			    strstr(now, BIND_JOB))
-				spank_unsetenv(sp, launchers[i].prefix);
-		spank_unsetenv(sp, BIND_JOB_OPTIONS);
-		spank_unsetenv(sp, BIND_DAEMON_DIR);
-	}
 	/* Intel MPI gives ranks on all nodes the TOPIARY_STEP_DIR of mpiexec. */
 	if (step.daemons && step.dir >= 0)
 		spank_setenv(sp, BIND_DAEMON_DIR, step.path, 1);
 	/* Ranks that follow a map are bound by it. */
-	if (!options_place_ranks() || step.dir < 0 || !topiary || strpbrk(topiary, SPECIAL) ||
+	if (!options_place_ranks() || step.dir < 0 || !topiary || strpbrk(topiary, SPECIAL) || access(topiary, X_OK) ||
 	    task_env_has(sp, "TOPIARY_PLACES"))
 		return 0;
 	if (step.settings.nic_planes > 1)
@@ -176,17 +163,18 @@ int launchers_prefix_ranks(spank_t sp, int argc, char **argv)
 	spank_getenv(sp, "SLURM_CPUS_PER_TASK", cpus, sizeof(cpus));
 	bind_request_print(&r, &words);
 	if (!words.failed)
-		spank_setenv(sp, BIND_JOB_OPTIONS, words.data, 1);
+		task_env_set(sp, BIND_JOB_OPTIONS, words.data);
 	buf_free(&words);
-	for (size_t i = 0; i < COUNT(unbound); i++)
-		spank_setenv(sp, unbound[i], "none", 0);
-	for (size_t i = 0; i < COUNT(launchers); i++)
-		if (launchers[i].prefix) {
-			snprintf(command, sizeof(command), "/bin/sh -c test${IFS}-x${IFS}%s||exec" PROGRAM
-				 "&&exec${IFS}%s" BIND_JOB "%s%s" PROGRAM "%s", topiary, topiary,
-				 *cpus ? "${IFS}-c" : "", cpus, launchers[i].after);
-			spank_setenv(sp, launchers[i].prefix, command, 0);
-		}
+	for (const struct launcher *l = launchers; l < launchers + COUNT(launchers); l++) {
+		/* Ranks behind a command of the user's are bound as ever. */
+		if (!l->prefix || task_env_has(sp, l->prefix))
+			continue;
+		snprintf(command, sizeof(command), "/bin/sh -c test${IFS}-x${IFS}%s||exec" PROGRAM "&&exec${IFS}%s"
+			 BIND_JOB "%s%s" PROGRAM "%s", topiary, topiary, *cpus ? "${IFS}-c" : "", cpus, l->after);
+		task_env_set(sp, l->prefix, command);
+		if (l->policy)
+			task_env_set(sp, l->policy, "none");
+	}
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 """The rank file: made from the matrix, found by a plain mpirun, mpiexec and srun, and each rank is where it says."""
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 from rig import mpi
@@ -517,16 +518,36 @@ def test_ranks_that_the_user_binds_stay(cluster, launcher):
     found = [sorted(re.findall("list: (.*)", said)) for said in (output, cluster.output(script, *nodes))]
     assert found[0] == found[1], output
     assert re.findall("topiary: .*", output) == [
-        "topiary: rank 0: sh runs where it would without topiary bind: the process was bound already, by its launcher "
+        "topiary: rank 0: sh runs as it was started: the process was bound already, by its launcher "
         "or by numactl or taskset"]
 
 
-def test_ranks_run_where_there_is_no_topiary(cluster, launcher):
-    """As in a container."""
-    with configured(cluster, "TopiaryCommand = /nonexistent/topiary\n"):
-        output = cluster.output(f"{launcher[0]} -n 8 sh -c 'echo on \"$1\"' x 'two  words'", "-n8", *TWO,
-                                "--topo-place=compact")
-    assert output.count("on two  words\n") == 8, output
+OWN_COMMAND = {"OMPI_MCA_orte_fork_agent": "/usr/bin/env", "PRTE_MCA_odls_base_exec_agent": "/usr/bin/env",
+               "I_MPI_GTOOL": "/usr/bin/env:all"}
+
+
+@pytest.mark.parametrize("case", ["no topiary", "container", "failure", "command of the user's"])
+def test_ranks_that_are_not_placed_are_bound_as_ever(cluster, launcher, case):
+    """But where the plugin finds out too late, Open MPI's are unbound."""
+    mpirun, daemon = launcher
+    topiary = {"no topiary": Path("/nonexistent/topiary"), "container": cluster.folder / "work" / "topiary"}.get(case)
+    ranks = "-n 8 sh -c 'echo seat $(hostname) \"$1\" $(taskset -cp $$ | grep -o list.*)' x 'two  words'"
+    before, late, own = "", case in ("container", "failure"), OWN_COMMAND if case.startswith("command") else None
+    if case == "container":
+        topiary.touch()
+        topiary.chmod(0o755)
+        shutil.chown(topiary, "nobody")
+        before = f"rm {topiary}; "
+    with configured(cluster, f"TopiaryCommand = {topiary}\n" if topiary else ""):
+        output = cluster.job(f"{before}{mpirun} {ranks}", "-n8", *TWO, "--topo-place=" +
+                             ("scatter:die" if case == "failure" else "compact"), variables=own)[2]
+    unbound = "--bind-to none " if late and daemon in ("orted", "prted") else ""
+    due = seats(cluster.job(f"{mpirun} {unbound}{ranks}", "-n8", *TWO, variables=own)[2])
+    assert len(due) == 8 and seats(output) == due, output
+    assert output.count(" two  words list: ") == 8, output
+    if case == "failure" and daemon != "hydra_pmi_proxy":
+        said = re.findall("topiary: rank 0: sh runs (.*?):", output)
+        assert said == 2 * ["unbound" if unbound else "as it was started"], output
 
 
 def test_a_job_that_a_job_submits_places_its_own_ranks(cluster):

@@ -126,7 +126,7 @@ def test_who_was_bound_before_stays(tmp_path):
     done = command.run("taskset", "-c", "3", BUILD / "topiary", "bind", "sh", "-c", "taskset -pc $$",
                        env={**env, "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}, status=0)
     assert done.stdout.endswith(": 3\n")
-    assert done.stderr == ("topiary: rank 0: sh runs where it would without topiary bind: the process was bound "
+    assert done.stderr == ("topiary: rank 0: sh runs as it was started: the process was bound "
                            "already, by its launcher or by numactl or taskset\n")
 
 
