@@ -558,6 +558,14 @@ def test_a_job_that_a_job_submits_places_its_own_ranks(cluster):
     assert re.findall(r"^\d+$", output, re.M) == ["6", "0"], output
 
 
+def test_directory_of_a_daemon_is_of_its_own_step(cluster):
+    """A job or step that one of its ranks starts has its own."""
+    found = "echo dir=$TOPIARY_DAEMON_DIR"
+    _, _, output = cluster.job(f"{found}; TOPIARY_DAEMON_DIR=/other srun -n1 sh -c '{found}'", "-w", "cn1", "-n1",
+                               variables={"TOPIARY_DAEMON_DIR": "/other"})
+    assert output == "dir=\ndir=\n"
+
+
 @pytest.mark.parametrize("script, options, unused", [
     ("mpirun -n 2 true", ["--topo-omp=auto", "--topo-nic=one"], "--topo-omp, --topo-nic"),
     ("mpirun -n 2 true", ["--topo-omp=off"], None),
