@@ -3,6 +3,7 @@
 #include "launch.h"
 
 #include "base/buf.h"
+#include "base/number.h"
 #include "base/printable.h"
 #include "base/std.h"
 #include "bind/vars.h"
@@ -12,7 +13,7 @@
 #include "task/map_places.h"
 #include "task/task.h"
 
-enum { MAX_RANKS = 65536 };
+enum { MAX_RANKS = 65536, MAX_CPUS = 65536 /* of topiary bind -c */ };
 
 #define BLOCKS "TOPIARY_BLOCK_PLACES"
 
@@ -144,8 +145,9 @@ int launchers_prefix_ranks(spank_t sp, int argc, char **argv)
 {
 	struct bind_request r = options.bind;
 	struct buf words = {0};
-	char command[2 * PATH_MAX + 160], cpus[16] = "";
-	const char *topiary = step.settings.topiary_command;
+	char command[2 * PATH_MAX + 160], given[16], cpus[32] = "";
+	const char *topiary = step.settings.topiary_command, *at = given;
+	unsigned n;
 
 	(void) argc, (void) argv;
 	if (step.id < SLURM_MAX_NORMAL_STEP_ID ? !step.launcher : step.id == SLURM_EXTERN_CONT)
@@ -160,7 +162,9 @@ int launchers_prefix_ranks(spank_t sp, int argc, char **argv)
 	if (step.settings.nic_planes > 1)
 		r.nic = NIC_OFF;
 	/* Users of Open MPI 5 unset it for mpirun. */
-	spank_getenv(sp, "SLURM_CPUS_PER_TASK", cpus, sizeof(cpus));
+	if (!spank_getenv(sp, "SLURM_CPUS_PER_TASK", given, sizeof(given)) && !number_read(&at, MAX_CPUS, &n) &&
+	    !*at && n)
+		snprintf(cpus, sizeof(cpus), "${IFS}-c%u", n);
 	bind_request_print(&r, &words);
 	if (!words.failed)
 		task_env_set(sp, BIND_JOB_OPTIONS, words.data);
@@ -170,7 +174,7 @@ int launchers_prefix_ranks(spank_t sp, int argc, char **argv)
 		if (!l->prefix || task_env_has(sp, l->prefix))
 			continue;
 		snprintf(command, sizeof(command), "/bin/sh -c test${IFS}-x${IFS}%s||exec" PROGRAM "&&exec${IFS}%s"
-			 BIND_JOB "%s%s" PROGRAM "%s", topiary, topiary, *cpus ? "${IFS}-c" : "", cpus, l->after);
+			 BIND_JOB "%s" PROGRAM "%s", topiary, topiary, cpus, l->after);
 		task_env_set(sp, l->prefix, command);
 		if (l->policy)
 			task_env_set(sp, l->policy, "none");

@@ -558,6 +558,15 @@ def test_a_job_that_a_job_submits_places_its_own_ranks(cluster):
     assert re.findall(r"^\d+$", output, re.M) == ["6", "0"], output
 
 
+@pytest.mark.parametrize("cpus, used", [("4", True), ("65536", True), ("65537", False), ("2 x", False)])
+def test_cpus_that_are_no_number_reach_no_command(cluster, cpus, used):
+    """An error of the command would end each rank."""
+    output = cluster.output(f"srun -n1 --export='ALL,SLURM_CPUS_PER_TASK={cpus}' mpirun -n 1 /usr/bin/env",
+                            "-w", "cn1", "-n1", "--topo-place=compact")
+    output = "".join(re.findall("I_MPI_GTOOL=.*", output))
+    assert re.findall(r"--job(.*?)\$\{IFS\}\"", output) == ["${IFS}-c" + cpus if used else ""], output
+
+
 def test_directory_of_a_daemon_is_of_its_own_step(cluster):
     """A job or step that one of its ranks starts has its own."""
     found = "echo dir=$TOPIARY_DAEMON_DIR"
