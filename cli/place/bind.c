@@ -191,10 +191,8 @@ static int cpus_find(struct binding *b, struct err *e)
 		rc = parent ? -1 : err_set(e, "out of memory");
 	else if (!machine_bound(getppid(), parent, NULL) && !hwloc_bitmap_isequal(parent, b->pus))
 		rc = 1;
-	else {
+	else if (!(rc = restrict_to_cpus(b->own, b->pus, e)))
 		b->unbound = b->args->job && b->rank.launcher && b->rank.launcher->unbound_in_job;
-		rc = restrict_to_cpus(b->own, b->pus, e);
-	}
 	hwloc_bitmap_free(parent);
 	return rc;
 }
