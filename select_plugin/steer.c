@@ -171,21 +171,30 @@ static void offer_without_cores(const bitstr_t *nodes, bitstr_t *in, slurm_exclu
 	free(none);
 }
 
-/* Of a node with fewer devices than others Slurm takes the cores of a path that no device needs. */
-static bool has_path(const struct attempt *a, const struct candidate_set *s)
+/*
+ * Of a node with fewer devices than others Slurm takes the cores of a path that no device needs. Slurm keeps the cores
+ * of a job only when it starts it, so that a test whether the job can start now tries a start, too: backfill reserves
+ * nodes for a job whose start fails. Of a start that preempts other jobs the cores are not known.
+ */
+static bool has_path(const struct call *c, const struct candidate_set *s, bitstr_t *nodes, slurm_list_t preemptees,
+		     slurm_exclusion_t *excluded)
 {
 	unsigned cores = request_path_cores(&s->req->request.path), at = 0;
-	job_resources_t **r = &a->call->job->job_resrcs;
+	bool starts = SELECT_IS_MODE_RUN_NOW(c->mode), good = true;
+	job_resources_t **r = &c->job->job_resrcs;
+	struct call start = *c;
 
-	if (!cores || s->req->whole_nodes || !starts_now(a) || !*r)
+	if (!cores || s->req->whole_nodes || (!starts && (preemptees || c->job->start_time > time(NULL))))
 		return true;
-	for (int i = glue_next((*r)->node_bitmap, 0); i >= 0;
+	start.mode = SELECT_MODE_RUN_NOW;
+	if (!starts && call_inner(&start, nodes, NULL, excluded) != SLURM_SUCCESS)
+		return false;
+	for (int i = *r ? glue_next((*r)->node_bitmap, 0) : -1; good && i >= 0;
 	     at += glue_cores(i), i = glue_next((*r)->node_bitmap, i + 1))
-		if ((unsigned) bit_set_count_range((*r)->core_bitmap, at, at + glue_cores(i)) != cores) {
-			free_job_resources(r);
-			return false;
-		}
-	return true;
+		good = (unsigned) bit_set_count_range((*r)->core_bitmap, at, at + glue_cores(i)) == cores;
+	if (!good || !starts)
+		free_job_resources(r);
+	return good;
 }
 
 /*
@@ -224,7 +233,7 @@ static bool offer_shares(struct attempt *a, struct candidate_set *s, const struc
 		*min_cpus = MAX(min_given, tasks * s->req->cpus_per_task);
 		good = call_inner(c, in, a->preemptees, excluded) == SLURM_SUCCESS &&
 		       (a->later || !SELECT_IS_MODE_WILL_RUN(c->mode) || c->job->start_time <= time(NULL)) &&
-		       has_path(a, s);
+		       has_path(c, s, in, a->preemptees, excluded);
 		a->refused |= !good;
 		*per_node = given;
 		*min_cpus = min_given;

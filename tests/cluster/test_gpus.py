@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from rig import Cluster
-from rig.ask import advised, expand, wait_running
+from rig.ask import advised, expand, fields, jobs, wait_running
 from rig.cluster import SLURM_RELEASE
 from rig.made_machines import made_machine
 from rig.node import cgroups_removed
@@ -190,6 +190,20 @@ def test_what_a_partition_has_for_each_gpu_is_counted_at_submission(whole):
         done = whole.batch("true", "-wcn4", "-N1", *words.split(), check=False)
         assert done.returncode and reason in done.stderr, done
     whole.command([*partition, "JobDefaults="])
+
+
+def test_path_that_slurm_does_not_give_keeps_no_nodes_from_other_jobs(folders):
+    """Of three GPUs on cn3 and cn4 one node has too few to need its path's cores, which backfill does not reserve
+    then. At submission it is not known, as nodes with other threads have other tasks on the path's cores."""
+    with Cluster(folders(), {"cn3": "intel-2x8", "cn4": "intel-2x8", "cn6": "amd-4x16"}, registry=False,
+                 conf="GresTypes=gpu\n", nodes={"cn3": "Gres=gpu:3", "cn4": "Gres=gpu:5", "cn6": "Gres=gpu:1"},
+                 files={"gres.conf": gres() + "NodeName=cn6 Name=gpu File={folder}/cn6gpu0\n"}) as made:
+        path = made.batch("true", "-n4", "--gpus=3", "--cpus-per-gpu=4", "--topo-request=/core=4", "--time=9")
+        path = path.stdout.strip()
+        assert wait_until(lambda: fields(jobs(made, path)[0])["Reason"] == "Resources", 20)
+        other = made.command(["salloc", "-Q", "-I20", "-wcn3,cn4", "-N2", "-n2", "--time=9", "true"], user="nobody",
+                             check=False)
+        assert fields(jobs(made, path)[0])["JobState"] == "PENDING" and not other.returncode, other
 
 
 @ONE_MAKER
