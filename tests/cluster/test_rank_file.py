@@ -508,9 +508,8 @@ def test_ranks_of_mpirun_have_the_places_of_tasks(cluster, submit, launcher, nod
 
 
 def test_ranks_that_the_user_binds_stay(cluster, launcher):
+    """MPICH's are not placed, which is said."""
     mpirun, daemon = launcher
-    if daemon == "hydra_pmi_proxy":
-        pytest.skip("MPICH has no command before its ranks")
     own = "-n 2 --bind-to core" if daemon != "hydra_bstrap_proxy" else "-n 2 -genv I_MPI_PIN_PROCESSOR_LIST 3,1"
     script = f"{mpirun} {own} sh -c 'taskset -cp $$'"
     nodes = ["-w", "cn1", "-N1", "-n4"]
@@ -519,7 +518,8 @@ def test_ranks_that_the_user_binds_stay(cluster, launcher):
     assert found[0] == found[1], output
     assert re.findall("topiary: .*", output) == [
         "topiary: rank 0: sh runs as it was started: the process was bound already, by its launcher "
-        "or by numactl or taskset"]
+        "or by numactl or taskset" if daemon != "hydra_pmi_proxy" else
+        f"topiary: not applied to the ranks that {daemon} starts: --topo-place; {WAY}"]
 
 
 OWN_COMMAND = {"OMPI_MCA_orte_fork_agent": "/usr/bin/env", "PRTE_MCA_odls_base_exec_agent": "/usr/bin/env",
