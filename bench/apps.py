@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from common import Part, main
+from common import Part, git_at, main
 import map_judge as judge
 from apps_programs import SOURCES, programs
 from map import Bed
@@ -131,12 +131,11 @@ def built(name):
     source, word = SOURCES[name], hash_of(SOURCES[name])
     folder = APPS / f"{name}-{source.commit[:12]}"
     if not folder.exists():
-        folder.mkdir(parents=True)
-        done = sh(f"git init -q && git fetch -q --depth 1 https://github.com/{source.repository} {source.commit} && "
-                  "git checkout -q FETCH_HEAD", folder)
-        if done.returncode:
-            subprocess.run(["rm", "-rf", folder], check=True)
-            return skipped(name, "cannot be fetched", done)
+        try:
+            git_at(folder, source.repository, source.commit, "checkout", "-q", "FETCH_HEAD")
+        except RuntimeError as e:
+            shutil.rmtree(folder)
+            return skipped(name, "cannot be fetched", str(e))
     if not (folder / word).exists():
         counter = folder / "apps_count.o"
         compilers = {v: f"{smpi} {counter}" for v, smpi in
@@ -144,7 +143,7 @@ def built(name):
         done = sh(f"gcc -O2 -fPIC -c -o {counter} {HERE / 'apps_count.c'}\ncd {source.inside}\n{source.build}", folder,
                   FLAGS=FLAGS, **compilers)
         if done.returncode:
-            return skipped(name, "cannot be built", done)
+            return skipped(name, "cannot be built", done.stderr)
         (folder / word).touch()
     return folder
 
@@ -154,9 +153,9 @@ def hash_of(source):
     return f"built-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def skipped(name, why, done):
-    print(f"apps.py: {name} is left out: {SOURCES[name].repository} {why}: "
-          f"{' '.join(done.stderr.split()[-20:])}", file=sys.stderr)
+def skipped(name, why, said):
+    print(f"apps.py: {name} is left out: {SOURCES[name].repository} {why}: {' '.join(said.split()[-20:])}",
+          file=sys.stderr)
 
 
 # --- runs

@@ -126,6 +126,19 @@ def main(doc, parts, plans, needs=(), root=True):
     sys.exit(failed)
 
 
+# --- what others publish
+
+def git_at(folder, repository, commit, *last):
+    """What git prints for `last`, in a folder that has this commit of a repository of GitHub. RuntimeError: why not."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fetch = ["fetch", "-q", "--depth=1", "--filter=blob:none", f"https://github.com/{repository}", commit]
+    for words in (["init", "-q"], fetch, last):
+        done = subprocess.run(["git", "-C", folder, *words], capture_output=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{repository}: git {words[0]}: {done.stderr.decode().strip()}")
+    return done.stdout
+
+
 # --- processes
 
 def family(pid):

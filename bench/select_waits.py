@@ -133,7 +133,7 @@ def traces_run(sheet, args):
             fetch(name)
             there[name] = TRACES[name].kinds
         except RuntimeError as e:
-            print(f"left out: {e}")
+            print(f"left out: {name}: {e}")
     for row in waits_table(sheet, args, there, lambda name, seed, load, jobs: sample(name, jobs, load, seed - 1)):
         name, _, mean, worst, p90, makespan, ours, block, queue, theirs = row
         sheet.add(f"{name}: mean wait relative to the better of Slurm and Slurm BLOCK", mean, "times", "<= 1.00",

@@ -8,8 +8,8 @@ import csv
 import hashlib
 import math
 import random
-import subprocess
 
+from common import git_at
 from rig.paths import CACHE
 
 # kinds: (shape, its PUs, how many nodes); jobs: rows of a file to Jobs, submitted so long after the first.
@@ -108,18 +108,11 @@ def fetch(name):
     if file.exists():
         return file
     repository = file.with_name(trace.repository.replace("/", "+"))
-    for words in (["init", "-q", "--bare"],
-                  ["fetch", "-q", "--depth=1", "--filter=blob:none", f"https://github.com/{trace.repository}",
-                   trace.commit],
-                  ["show", f"{trace.commit}:{trace.path}"]):
-        repository.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run(["git", "-C", repository, *words], capture_output=True, check=False)
-        if done.returncode:
-            raise RuntimeError(f"{name}: git {words[0]} {trace.repository}: {done.stderr.decode().strip()}")
-    if hashlib.sha256(done.stdout).hexdigest() != trace.sha256:
-        raise RuntimeError(f"{name}: {trace.path} of {trace.repository} is not the file of {trace.commit}")
+    text = git_at(repository, trace.repository, trace.commit, "show", f"{trace.commit}:{trace.path}")
+    if hashlib.sha256(text).hexdigest() != trace.sha256:
+        raise RuntimeError(f"{trace.path} of {trace.repository} is not the file of {trace.commit}")
     part = file.with_suffix(".part")
-    part.write_bytes(done.stdout)
+    part.write_bytes(text)
     part.replace(file)
     return file
 
