@@ -142,8 +142,8 @@ struct finding {
 	unsigned ranges;		/* more than RANGES_MAX: not all are known */
 	int node;			/* that with the largest; of a path one that has it and that the job names */
 	const struct shape *shape;	/* its shape; NULL: unknown */
-	uint64_t falling;		/* tasks, if no node has more than one before it */
-	uint32_t falling_least;
+	uint64_t step_tasks;		/* if no node has more of them than the one before it */
+	uint32_t step_least;
 	int named;			/* a node that the job names and that holds no task; -1: none */
 	unsigned named_cores;		/* of its largest domain */
 };
@@ -231,8 +231,8 @@ static struct finding finding_search(const struct job_request *req, const struct
 		tasks = tasks < MAX(req->node_room, least) || !least ? 0 : tasks;
 		job_request_hold(req, 0, tasks, &f.holding);
 		if (tasks) {
-			f.falling_least = f.falling_least ? MIN(f.falling_least, tasks) : tasks;
-			f.falling += f.falling_least;
+			f.step_least = f.step_least ? MIN(f.step_least, tasks) : tasks;
+			f.step_tasks += f.step_least;
 		}
 		amount_add(&f.cpus, tasks ? (uint64_t) cores * node->tpc : 0);
 		if (path && tasks)
@@ -323,7 +323,7 @@ static bool cpus_suffice(const struct job_request *req, const struct finding *f)
 static bool steps_start(const struct job_request *req, const struct finding *f)
 {
 	return !f->devices->per_task || req->tasks_per_core != 1 || req->min_nodes != f->holding.nodes ||
-	       f->falling >= req->tasks;
+	       f->step_tasks >= req->tasks;
 }
 
 static bool may_hold(const struct job_request *req, const struct finding *f)
@@ -406,7 +406,7 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 		return err_set(e, "%s cannot be met: with --ntasks-per-core=1 and devices for each task, Slurm starts"
 			       " no fewer tasks of a step on a node than on the next, and so the job's nodes hold %llu"
 			       " of its %u", option,
-			       (unsigned long long) f->falling, req->tasks);
+			       (unsigned long long) f->step_tasks, req->tasks);
 	if (request_path_text(&req->request.path, path, sizeof(path)))
 		return refuse_path(req, f, path, each, need.cores, room, e);
 	if (f->named >= 0)

@@ -437,8 +437,8 @@ void doctor_preloaded(struct doctor *d)
 		{ "libtopiary-capture*.so", "--topo-capture and --topo-matrix=auto",
 		  "reinstall topiary-slurm: without it only programs of Open MPI 4 with monitoring are recorded" },
 		{ "libtopiary-reorder*.so", "--topo-reorder",
-		  "reinstall topiary-slurm: without it the option does nothing, and MPI programs of jobs that have "
-		  "other nodes, too, can hang" },
+		  "reinstall topiary-slurm: without it the option does nothing on this node, and MPI programs "
+		  "that also run on other nodes can hang" },
 	};
 
 	for (size_t i = 0; *d->spank && i < sizeof(libraries) / sizeof(*libraries); i++) {

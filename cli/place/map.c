@@ -491,10 +491,9 @@ static int learned_find(const struct args *a, struct learned *out, struct err *w
 {
 	char key[LEARNED_KEY], id[LEARNED_ID], path[PATH_MAX];
 	const char *tag = a->tag ? a->tag : "";
-	bool missing;
-
 	struct learned own;
 	struct err other;
+	bool missing;
 	int rc;
 
 	if (learned_key(child_program(a->learned, path) ? path : a->learned, tag, key, why))

@@ -18,7 +18,6 @@
 struct rule {
 	struct pattern pattern;
 	unsigned points;		/* of a stencil */
-	unsigned ranks;
 	uint64_t seed;
 	struct matrix_entries found;	/* of what is drawn */
 };
@@ -85,7 +84,7 @@ static unsigned cell_of(const struct square *q, double v)
 
 static int square_link(struct rule *g, const struct square *q, unsigned rank, unsigned cell)
 {
-	for (unsigned to = q->first[cell]; to < g->ranks; to = q->next[to])
+	for (unsigned to = q->first[cell]; to < g->pattern.ranks; to = q->next[to])
 		if (to < rank && hypot(q->x[to] - q->x[rank], q->y[to] - q->y[rank]) <= q->reach &&
 		    matrix_entries_add(&g->found, rank, to, draw_bytes(&g->seed)))
 			return -1;
@@ -95,8 +94,8 @@ static int square_link(struct rule *g, const struct square *q, unsigned rank, un
 static int square_fill(struct rule *g, struct square *q)
 {
 	for (unsigned c = 0; c < q->cells * q->cells; c++)
-		q->first[c] = g->ranks;
-	for (unsigned r = 0; r < g->ranks; r++) {
+		q->first[c] = g->pattern.ranks;
+	for (unsigned r = 0; r < g->pattern.ranks; r++) {
 		unsigned cx, cy;
 
 		q->x[r] = draw_unit(&g->seed);
@@ -115,14 +114,14 @@ static int square_fill(struct rule *g, struct square *q)
 
 static int random_make(struct rule *g)
 {
-	struct square q = { .reach = sqrt(MEAN_NEIGHBOURS / (M_PI * g->ranks)) };
+	struct square q = { .reach = sqrt(MEAN_NEIGHBOURS / (M_PI * g->pattern.ranks)) };
 	int rc = -1;
 
 	q.cells = q.reach < 1 ? floor(1 / q.reach) : 1;
-	q.x = malloc(g->ranks * sizeof(*q.x));
-	q.y = malloc(g->ranks * sizeof(*q.y));
+	q.x = malloc(g->pattern.ranks * sizeof(*q.x));
+	q.y = malloc(g->pattern.ranks * sizeof(*q.y));
 	q.first = malloc(q.cells * q.cells * sizeof(*q.first));
-	q.next = malloc(g->ranks * sizeof(*q.next));
+	q.next = malloc(g->pattern.ranks * sizeof(*q.next));
 	if (q.x && q.y && q.first && q.next)
 		rc = square_fill(g, &q);
 	free(q.x);
@@ -135,11 +134,11 @@ static int random_make(struct rule *g)
 /* Each new rank links to ends of earlier links, so that ranks with many links get more. */
 static int powerlaw_make(struct rule *g)
 {
-	unsigned *ends = malloc(2 * LINKS * g->ranks * sizeof(*ends));
+	unsigned *ends = malloc(2 * LINKS * g->pattern.ranks * sizeof(*ends));
 	size_t n = 0;
 	int rc = ends ? 0 : -1;
 
-	for (unsigned r = 1; r < g->ranks && !rc; r++)
+	for (unsigned r = 1; r < g->pattern.ranks && !rc; r++)
 		for (unsigned i = 0; i < LINKS && i < r && !rc; i++) {
 			unsigned to = n ? ends[draw_bits(&g->seed) % n] : 0;
 
@@ -181,7 +180,7 @@ static const char *sides_read(const char *at, const struct kind *k, struct rule 
 {
 	struct pattern *p = &g->pattern;
 
-	g->ranks = 1;
+	p->ranks = 1;
 	for (p->sides = 0; p->sides < k->sides; p->sides++) {
 		unsigned *side = &p->side[p->sides];
 		int used = 0;
@@ -190,12 +189,11 @@ static const char *sides_read(const char *at, const struct kind *k, struct rule 
 			return NULL;
 		if (*at < '0' || *at > '9' || sscanf(at, "%9u%n", side, &used) != 1)
 			return NULL;
-		if (!*side || *side > MATRIX_MAX_RANKS / g->ranks)
+		if (!*side || *side > MATRIX_MAX_RANKS / p->ranks)
 			return NULL;
-		g->ranks *= *side;
+		p->ranks *= *side;
 		at += used;
 	}
-	p->ranks = g->ranks;
 	return at;
 }
 
@@ -223,7 +221,7 @@ struct matrix *matrix_rule_make(const char *rule, uint64_t seed, struct err *e)
 	if (!k || rule_read(rule, k, &g))
 		err_set(e, "%.200s: unknown rule; expected stencil2d:XxY[:5|9], stencil3d:XxYxZ[:7|27], pencils:XxY,"
 			" ring:N, random:N or powerlaw:N, of at most %u ranks", rule, MATRIX_MAX_RANKS);
-	else if (k->make(&g) || !(m = g.found.n ? matrix_build(g.ranks, &g.found) : pattern_matrix(&g.pattern)))
+	else if (k->make(&g) || !(m = g.found.n ? matrix_build(g.pattern.ranks, &g.found) : pattern_matrix(&g.pattern)))
 		err_set(e, "%s: out of memory", rule);
 	free(g.found.entry);
 	return m;

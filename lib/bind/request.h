@@ -66,7 +66,8 @@ void bind_request_auto(struct bind_request *r, bool (*is_set)(const char *name))
 
 /*
  * Append all options as words, "topo-place=compact:l3 topo-omp=off", which bind_request_read sets again. From the SPANK
- * plugin to cli/place/bind.c, in a job's environment. 0, or -1 with an error, of which r has the words before.
+ * plugin to cli/place/bind.c, in a job's environment. 0, or -1 with an error, and r has the options before the invalid
+ * one.
  */
 void bind_request_print(const struct bind_request *r, struct buf *out);
 int bind_request_read(struct bind_request *r, const char *words, struct err *e);

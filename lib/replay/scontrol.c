@@ -57,10 +57,10 @@ static bool is_asked(const char *text, int part)
 }
 
 static const struct { const char *name; int state; } states[] = {
-	{ "RUNNING", JOB_HOLDS }, { "SUSPENDED", JOB_HALTED }, { "COMPLETING", JOB_HOLDS }, { "STAGE_OUT", JOB_HOLDS },
-	{ "CONFIGURING", JOB_HOLDS }, { "COMPLETED", JOB_ENDED }, { "CANCELLED", JOB_ENDED }, { "FAILED", JOB_ENDED },
-	{ "TIMEOUT", JOB_ENDED }, { "NODE_FAIL", JOB_ENDED }, { "PREEMPTED", JOB_ENDED },
-	{ "OUT_OF_MEMORY", JOB_ENDED }, { "DEADLINE", JOB_ENDED }, { "BOOT_FAIL", JOB_ENDED },
+	{ "RUNNING", JOB_HOLDS }, { "COMPLETING", JOB_HOLDS }, { "STAGE_OUT", JOB_HOLDS }, { "CONFIGURING", JOB_HOLDS },
+	{ "SUSPENDED", JOB_IS_SUSPENDED }, { "COMPLETED", JOB_ENDED }, { "OUT_OF_MEMORY", JOB_ENDED },
+	{ "CANCELLED", JOB_ENDED }, { "FAILED", JOB_ENDED }, { "TIMEOUT", JOB_ENDED }, { "NODE_FAIL", JOB_ENDED },
+	{ "PREEMPTED", JOB_ENDED }, { "DEADLINE", JOB_ENDED }, { "BOOT_FAIL", JOB_ENDED },
 };
 
 static int state_of(const char *name)
@@ -459,7 +459,7 @@ int scontrol_read_jobs(struct scontrol *s, struct buf *text, const char *name, s
 		else if (!s->failed && ids.count == before)
 			j->fault = s->jobs[first].fault = "two records have its number";
 		/* scontrol suspend, which sets the priority to 0, frees the cores; gang scheduling does not. */
-		if (j->state != JOB_HALTED)
+		if (j->state != JOB_IS_SUSPENDED)
 			continue;
 		j->state = j->no_priority ? JOB_ENDED : JOB_HOLDS;
 		j->end = j->no_priority ? j->suspended : j->end;

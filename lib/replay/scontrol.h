@@ -47,7 +47,7 @@ struct scontrol_job {
 	const char *id, *name, *fault;	/* fault: why it is not read, or NULL */
 	const char *partition;		/* "": not known */
 	/* Has its cores; had them; never had; while it is read: is suspended. */
-	enum { JOB_HOLDS, JOB_ENDED, JOB_OTHER, JOB_HALTED } state;
+	enum { JOB_HOLDS, JOB_ENDED, JOB_OTHER, JOB_IS_SUSPENDED } state;
 	long long start, end, suspended;	/* seconds since the epoch, 0: unknown; end: of having the cores */
 	bool no_priority;
 	unsigned cpus, tasks, task_cpus;	/* 0: unknown */

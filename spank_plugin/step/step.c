@@ -329,8 +329,8 @@ static int prepare(spank_t sp, int argc, char **argv, struct err *e)
 	if (step.id == SLURM_BATCH_SCRIPT && options_place_ranks() &&
 	    (mkfifoat(step.dir, BIND_MARK, 0600) || fchownat(step.dir, BIND_MARK, step.user.uid, step.user.gid,
 							     AT_SYMLINK_NOFOLLOW)))
-		slurm_error("topiary: step %s: %s/" BIND_MARK ": %s: its end may say that ranks of mpirun were not "
-			    "placed", step.name, step.path, strerror(errno));
+		slurm_error("topiary: step %s: %s/" BIND_MARK ": %s: the line at its end may say that ranks of mpirun "
+			    "were not placed", step.name, step.path, strerror(errno));
 	if (has_user_dir()) {
 		if ((fd = run_dir_sub(step.dir, STEP_USER_DIR, e)) < 0)
 			return err_within(e, "%s", step.path);
