@@ -111,6 +111,9 @@ void device_locality_read(slurm_list_t devices, bool memory_set, const bitstr_t 
 			req->devices = g->gres_per_job;
 			req->device_cpus = cpus;
 		}
+		/* With a core for each task of one CPU, as Slurm sees them, it finds no CPUs for more devices. */
+		if (req->own_cores && !g->gres_per_task && cpus * g->total_gres > req->tasks)
+			job_request_relax(req);
 	}
 	list_iterator_destroy(it);
 }

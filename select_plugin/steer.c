@@ -211,6 +211,8 @@ static bool offer_shares(struct attempt *a, struct candidate_set *s, const struc
 	uint32_t *min_cpus = &c->job->details->pn_min_cpus, min_given = *min_cpus;
 	bitstr_t *in = bit_alloc(bit_size(c->nodes)), *required = c->job->details->req_node_bitmap;
 	time_t start = c->job->start_time;
+	/* Slurm holds a job whose CPUs it does not find on the cores (_block_sync_core_bitmap()). */
+	uint32_t priority = c->job->priority, reason = c->job->state_reason;
 	bool switches = c->job->best_switch, good = false;
 	/* A job that must start now need not be simulated for a later start. */
 	uint64_t now_only = a->later || !SELECT_IS_MODE_WILL_RUN(c->mode) ? 0 : TEST_NOW_ONLY & ~c->job->bit_flags;
@@ -245,6 +247,8 @@ static bool offer_shares(struct attempt *a, struct candidate_set *s, const struc
 	} else {
 		c->job->start_time = start;
 		c->job->best_switch = switches;
+		c->job->priority = priority;
+		c->job->state_reason = reason;
 	}
 	if (per_core)
 		*per_core = was;

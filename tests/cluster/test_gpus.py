@@ -207,6 +207,19 @@ def test_path_that_slurm_does_not_give_keeps_no_nodes_from_other_jobs(folders):
 
 
 @ONE_MAKER
+@pytest.mark.parametrize("words", ["-n1 --gres=gpu:2 --cpus-per-gpu=4 --ntasks-per-node=2",
+                                   "-n1 --gres=gpu:2 --cpus-per-gpu=1 --ntasks-per-node=2"])
+def test_cores_that_slurm_does_not_take_hold_no_job(whole, words):
+    """A core of each spread task's own has too few CPUs for those of the GPUs."""
+    log = whole.folder / "log" / "slurmctld.log"
+    before = log.stat().st_size
+    done = whole.command(["sbatch", "--wait", "--array=0-2", "-wcn3", *words.split(), "--topo-fit=spread", "-o/dev/null",
+                          "--wrap=true"], user="nobody", timeout=60, check=False)
+    assert not done.returncode, done
+    assert "sync loop" not in log.read_text()[before:]
+
+
+@ONE_MAKER
 def test_spread_tasks_with_a_gpu_each_on_nodes_with_unequal_numbers_of_them(cluster):
     """One GPU of the first node is taken: it has two of the five. A step has as many tasks on a node as GPUs."""
     done = cluster.command(["salloc", "-Q", "-wcn3", "-n1", "--gres=gpu:1", "salloc", "-Q", "-wcn3,cn4", "-N2", "-n5",

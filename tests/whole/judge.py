@@ -251,7 +251,9 @@ def fate(case):
     if case.fate == "late" and each > 1 and case.records and int(case.request.step_value("n")) > sum(
             len(cores) // -(-each // case.confs[node].threads) for node, cores in case.records[0].cores.items()):
         return      # Slurm gives a step's tasks whole cores, which the job does not have
-    if case.stock == "ran" and not requires(case.request):
+    if case.stock == "ran" and re.search("BadConstraints|JobHeld", " ".join(case.said)):
+        yield Fault("job held", " / ".join(case.said[-2:]), "under stock Slurm it ran")
+    elif case.stock == "ran" and not requires(case.request):
         yield Fault(f"job {case.fate}", case.fate + ": " + " / ".join(case.said[-3:]), "under stock Slurm it ran")
     elif requires(case.request) and case.fate in ("waits", "refused") and had(case):
         yield Fault(f"required placement {case.fate}", " / ".join(case.said[-2:]), "nodes hold its tasks as required")
