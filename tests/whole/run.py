@@ -132,6 +132,7 @@ class Round:
         if self.preempts:
             self.partitions |= {f"low{group}": ",".join(names) for group, names in self.groups.items()}
         self.clusters, self.lock, self.stopped = {}, threading.Lock(), threading.Event()
+        self.given_up = set()       # groups with cores that no case knows of
 
     def cluster(self, stock):
         with self.lock:
@@ -201,6 +202,15 @@ class Round:
             while (site.seen <= since or set(jobs) & set(site.jobs)) and time.monotonic() < since + 60:
                 time.sleep(0.05)
 
+    def has_strangers(self, site, group, jobs):
+        """Slurm may start the first component of a job and then refuse the second: its cores stay taken for minutes."""
+        def strangers():
+            return any(job not in jobs and states[0][1][-2:] == group for job, states in site.jobs.items())
+        since = site.busy = time.monotonic()
+        while (site.seen <= since or strangers()) and time.monotonic() < since + 5:
+            time.sleep(0.05)
+        return strangers()
+
     def load(self, site, folder, loads, group):
         """Jobs that run until they are cancelled or preempted: their numbers and records."""
         jobs, records = [], []
@@ -257,6 +267,8 @@ class Round:
 
     def episode(self, group, number):
         """A load and the jobs beside it."""
+        if group in self.given_up:
+            return
         rng = random.Random(f"{self.seed}/{self.number}/{group}/{number}")
         site, names = self.cluster(False), self.groups[group]
         sizes = {name: (len(self.hardware[name].cores) - len(site.confs[name].reserved), site.confs[name].threads,
@@ -278,6 +290,9 @@ class Round:
             if self.only and self.only != name:
                 continue
             fate, runs = self.run(site, folder / str(nth), group, request)
+            if fate == "refused" and len(request.components) > 1 and self.has_strangers(site, group, jobs):
+                self.given_up.add(group)
+                break
             stock = "" if fate == "ran" else self.as_stock(folder.name, group, loads, records, request, nth)
             gone = self.preempted(site, jobs)
             cases = [judges.Case(request, {node: self.hardware[node] for node in names}, site.confs, names,
