@@ -134,7 +134,9 @@ def registry_has_the_nodes(site):
                       == list(NODES), 60, 0.5), site.hosts["login"].run("topiary nodes", check=False)
     for name in CONTROLLERS:
         snapshot = site.hosts[name].path("/var/lib/topiary/snapshot")
-        assert wait_until(lambda: snapshot.exists() and "cn[001-002]" in snapshot.read_text(), 60, 0.5), name
+        assert wait_until(lambda: snapshot.exists() and "cn[001-002]" in snapshot.read_text(), 60, 0.5), (
+            f"{name}: " + site.hosts[name].says("ls -l /var/lib/topiary; cat /var/lib/topiary/snapshot; "
+                                                "journalctl -q -b -o cat -n 20 -u topiary-snapshot", check=False))
 
 
 def test_registry_knows_the_nodes(site):
@@ -255,7 +257,8 @@ def test_registry_that_was_away(site):
     assert_slurm_works(site, "-N2 --topo-level=l3")
     registry.run("systemctl start topiaryd && systemctl restart postgresql")
     registry_has_the_nodes(site)
-    site.hosts["cn001"].run("systemctl restart topiary-agent topiary-recheck")
+    for name in NODES:      # both, whatever has changed of the machine that they share
+        site.hosts[name].run("systemctl restart topiary-agent topiary-recheck")
     assert_slurm_works(site, "-N2 --topo-level=l3")
 
 
