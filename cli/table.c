@@ -133,12 +133,6 @@ static size_t width_of(const char *s)
 	return n;
 }
 
-static size_t table_cells(const struct table *t, const struct cell **list)
-{
-	*list = (const struct cell *) t->cells.data;
-	return t->cells.len / sizeof(**list);
-}
-
 /* The widest column that may be truncated, or -1. */
 static long widest_cut(const struct table *t, const size_t *widths)
 {
@@ -212,7 +206,8 @@ int table_print(const struct table *t, FILE *out)
 
 	if (!t || t->text.failed || t->cells.failed)
 		return -1;
-	size_t n = table_cells(t, &list);
+	list = (const struct cell *) t->cells.data;
+	size_t n = t->cells.len / sizeof(*list);
 
 	for (size_t c = 0; c < t->ncolumns; c++)
 		widths[c] = width_of(t->columns[c].head);

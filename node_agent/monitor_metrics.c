@@ -122,10 +122,8 @@ struct monitor_metrics *monitor_metrics_new(const struct settings *s, struct err
 	size_t n = strlen(s->monitor_metrics);
 	struct buf absent = {0};
 
-	if (!m) {
-		err_set(e, "out of memory");
-		return NULL;
-	}
+	if (!m)
+		return err_null(e, "out of memory");
 	m->settings = s;
 	/* Whatever else has a typing error in its place is not replaced. */
 	if (*s->monitor_metrics != '/' || n <= strlen(SUFFIX) || strcmp(s->monitor_metrics + n - strlen(SUFFIX),

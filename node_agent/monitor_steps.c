@@ -266,10 +266,8 @@ struct monitor_steps *monitor_steps_new(const char *run_dir, struct err *e)
 {
 	struct monitor_steps *m = calloc(1, sizeof(*m));
 
-	if (!m) {
-		err_set(e, "out of memory");
-		return NULL;
-	}
+	if (!m)
+		return err_null(e, "out of memory");
 	m->run_dir = run_dir;
 	m->root = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	m->events = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);

@@ -127,10 +127,8 @@ struct monitor_trace *monitor_trace_new(int dir, const char *name, const struct 
 	struct source_request above;
 	struct buf absent = {0};
 
-	if (!t) {
-		err_set(e, "out of memory");
-		return NULL;
-	}
+	if (!t)
+		return err_null(e, "out of memory");
 	t->fd = -1;
 	t->pus = hwloc_bitmap_alloc();
 	snprintf(t->name, sizeof(t->name), "%s", name);

@@ -171,16 +171,12 @@ static void *inner_load(const char *plugindir, struct err *e)
 	void *handle;
 	Dl_info info;
 
-	if (!dladdr((void *) inner_load, &info) || stat(info.dli_fname, &own)) {
-		err_set(e, "cannot determine the path of Topiary's own plugin");
-		return NULL;
-	}
+	if (!dladdr((void *) inner_load, &info) || stat(info.dli_fname, &own))
+		return err_null(e, "cannot determine the path of Topiary's own plugin");
 	for (const char *dir = plugindir;; dir += strcspn(dir, ":"), dir += *dir == ':') {
-		if (!dir || !*dir) {
-			err_set(e, "no " FILE_NAME " of Slurm after Topiary's in PluginDir=%s",
+		if (!dir || !*dir)
+			return err_null(e, "no " FILE_NAME " of Slurm after Topiary's in PluginDir=%s",
 				plugindir ? plugindir : "");
-			return NULL;
-		}
 		snprintf(path, sizeof(path), "%.*s/" FILE_NAME, (int) strcspn(dir, ":"), dir);
 		if (stat(path, &st))
 			continue;
@@ -189,10 +185,8 @@ static void *inner_load(const char *plugindir, struct err *e)
 		else if (past)
 			break;
 	}
-	if (!(handle = dlopen(path, RTLD_LAZY))) {
-		err_set(e, "%s", dlerror());
-		return NULL;
-	}
+	if (!(handle = dlopen(path, RTLD_LAZY)))
+		return err_null(e, "%s", dlerror());
 	version = dlsym(handle, "plugin_version");
 	if (!version || *version != SLURM_VERSION_NUMBER) {
 		err_set(e, "%s: version %#x, but Topiary's plugin was built for %#x", path, version ? *version : 0,

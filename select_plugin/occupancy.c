@@ -48,7 +48,7 @@ static int by_job(const void *a, const void *b)
 {
 	const struct held *x = a, *y = b;
 
-	return (x->job > y->job) - (x->job < y->job);
+	return COMPARE(x->job, y->job);
 }
 
 static void held_free(void *user)

@@ -316,9 +316,9 @@ struct leaving {
 
 static int by_end(const void *a, const void *b)
 {
-	const job_record_t *x = *(job_record_t *const *) a, *y = *(job_record_t *const *) b;
+	const job_record_t *const *x = a, *const *y = b;
 
-	return (x->end_time > y->end_time) - (x->end_time < y->end_time);
+	return COMPARE((*x)->end_time, (*y)->end_time);
 }
 
 /* The running jobs that have or keep any of the nodes, by their ends. */

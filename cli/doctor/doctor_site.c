@@ -24,7 +24,7 @@
 #define ROOM_LIMIT (16u << 20)	/* bytes that RunDir should have free */
 #define XML_MAX (64u << 20)
 #define NAMED 3			/* nodes that a finding names */
-#define MEANWHILE "slurmctld continues with the last good snapshot that it has read; after a restart Slurm places " \
+#define LAST_GOOD "slurmctld continues with the last good snapshot that it has read; after a restart Slurm places " \
 	"jobs as without Topiary"
 #define SAME_NAMED 3	/* nodes of the same hardware that are named */
 #define PORTS "start topiaryd; RegistryURL here and Listen on the registry's host must agree, "
@@ -366,11 +366,11 @@ void doctor_snapshot(struct doctor *d)
 	long age;
 
 	if (file_read(path, SNAPSHOT_MAX_BYTES, &text, &e))
-		return doctor_error(d, "start topiary-snapshot on the controller, or correct SnapshotFile; " MEANWHILE,
+		return doctor_error(d, "start topiary-snapshot on the controller, or correct SnapshotFile; " LAST_GOOD,
 				    "%s", e.text);
 	if (!(s = snapshot_parse(text.data, text.len, path, &e))) {
 		doctor_error(d, "remove the file and restart topiary-snapshot; if you edit it by hand, remove `sealed` "
-			     "and the checksum after `end`; " MEANWHILE, "%s", e.text);
+			     "and the checksum after `end`; " LAST_GOOD, "%s", e.text);
 		return buf_free(&text);
 	}
 	stat(path, &st);

@@ -307,11 +307,7 @@ static int edit_compare(const void *a, const void *b)
 {
 	const struct edit *x = a, *y = b;
 
-	if (x->file != y->file)
-		return x->file < y->file ? -1 : 1;
-	if (x->at != y->at)
-		return x->at < y->at ? -1 : 1;
-	return x->order < y->order ? -1 : 1;
+	return COMPARE(x->file, y->file) ?: COMPARE(x->at, y->at) ?: COMPARE(x->order, y->order);
 }
 
 /* What diff(1) prints of the file and its new text. */

@@ -70,10 +70,8 @@ static hwloc_topology_t discover(struct err *e)
 {
 	hwloc_topology_t t;
 
-	if (hwloc_topology_init(&t)) {
-		err_set(e, "out of memory");
-		return NULL;
-	}
+	if (hwloc_topology_init(&t))
+		return err_null(e, "out of memory");
 	if (!hwloc_topology_set_flags(t, HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM |
 				      HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING) && !hwloc_topology_load(t))
 		return t;

@@ -376,11 +376,9 @@ static int severity_of(const struct group *g)
 static int by_gravity(const void *a, const void *b)
 {
 	const struct group *x = a, *y = b;
-	int order = severity_of(y) - severity_of(x);
 
-	if (order || x->n == y->n)
-		return order ? order : host_compare(&x->rows->host, &y->rows->host);
-	return x->n < y->n ? 1 : -1;
+	return severity_of(y) - severity_of(x) ?: COMPARE(y->n, x->n) ?:
+	       host_compare(&x->rows->host, &y->rows->host);
 }
 
 static int print_drift(const json_t *drift, struct err *e)

@@ -184,9 +184,8 @@ error:
 static int by_key(const void *a, const void *b)
 {
 	const struct group_row *x = a, *y = b;
-	int order = strcmp(x->key, y->key);
 
-	return order ? order : host_compare(&x->host, &y->host);
+	return strcmp(x->key, y->key) ?: host_compare(&x->host, &y->host);
 }
 
 int groups_make(const json_t *rows, void (*key)(const json_t *row, struct buf *out), struct groups *out, struct err *e)

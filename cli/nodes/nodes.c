@@ -260,11 +260,9 @@ static void describe_fact(const json_t *row, struct buf *out)
 static int by_count(const void *a, const void *b)
 {
 	const struct group *x = a, *y = b;
-	int order = strcmp(cmd_text(x->rows->row, "object"), cmd_text(y->rows->row, "object"));
 
-	if (order || x->n == y->n)
-		return order ? order : host_compare(&x->rows->host, &y->rows->host);
-	return x->n < y->n ? 1 : -1;
+	return strcmp(cmd_text(x->rows->row, "object"), cmd_text(y->rows->row, "object")) ?: COMPARE(y->n, x->n) ?:
+	       host_compare(&x->rows->host, &y->rows->host);
 }
 
 static int print_groups(const json_t *facts, struct err *e)

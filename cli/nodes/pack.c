@@ -193,11 +193,9 @@ static int group_decide(struct packer *p, int group, const int *decided, size_t 
 static int by_members(const void *a, const void *b, void *groups)
 {
 	const struct pack_group *of = groups;
-	int i = *(const int *)a, j = *(const int *)b;
+	int i = *(const int *) a, j = *(const int *) b;
 
-	if (of[i].members != of[j].members)
-		return of[i].members > of[j].members ? -1 : 1;
-	return i - j;
+	return COMPARE(of[j].members, of[i].members) ?: i - j;
 }
 
 static int groups_decide(struct packer *p, struct err *e)

@@ -533,7 +533,7 @@ static int by_badness(const void *a, const void *b)
 {
 	const struct worst *x = a, *y = b;
 
-	return x->bad != y->bad ? (y->bad > x->bad) - (y->bad < x->bad) : (x->job > y->job) - (x->job < y->job);
+	return COMPARE(y->bad, x->bad) ?: COMPARE(x->job, y->job);
 }
 
 static struct worst *worst_find(const struct audit *u, size_t *n, struct err *e)

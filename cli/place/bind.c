@@ -328,11 +328,6 @@ static void env_set(void *env, const char *name, const char *value)
 
 static const struct bind_vars environment = { env_has, env_set, NULL };
 
-static int bind_cpus(struct binding *b, struct err *e)
-{
-	return machine_bind(b->pus, e) || machine_bound(0, b->pus, e) ? -1 : 0;
-}
-
 static int bind_memory(struct binding *b, struct err *e)
 {
 	char now[256];
@@ -449,7 +444,7 @@ static int rank_bind(struct binding *b, struct err *e)
 	if ((rc = cpus_find(b, e)))
 		return rc < 0 ? -1 : err_set(e, "the process was bound already, by its launcher or by numactl or "
 						"taskset");
-	if (gpus_find(b, e) || place_find(b, e) || bind_cpus(b, e))
+	if (gpus_find(b, e) || place_find(b, e) || machine_bind(b->pus, e) || machine_bound(0, b->pus, e))
 		return -1;
 	for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++)
 		if (actions[i].run(b, e))

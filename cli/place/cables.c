@@ -152,9 +152,8 @@ const struct cables_tool *cables_discover(struct buf *out, struct err *e)
 		fprintf(stderr, "topiary: %s: %s\n", tools[i].name, rc ? e->text : "out of memory");
 		buf_free(out);
 	}
-	err_set(e, present ? "no tool of this host has found a network" :
+	return err_null(e, present ? "no tool of this host has found a network" :
 		"none of ibnetdiscover, opareport and lldpcli is installed");
-	return NULL;
 }
 
 /* What a cable was and is; count 0: there is none. */

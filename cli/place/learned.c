@@ -273,7 +273,7 @@ static int kept_compare(const void *a, const void *b)
 {
 	const struct kept *x = a, *y = b;
 
-	return x->at < y->at ? 1 : x->at > y->at ? -1 : 0;
+	return COMPARE(y->at, x->at);
 }
 
 /* A folder of records whose job was killed before they were added. */

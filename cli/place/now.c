@@ -167,9 +167,9 @@ unsigned now_count(const uint64_t *set, unsigned first, unsigned cores)
 
 static int holder_compare(const void *a, const void *b)
 {
-	const job_info_t *one = ((const struct now_holder *) a)->job, *other = ((const struct now_holder *) b)->job;
+	const struct now_holder *one = a, *other = b;
 
-	return one->end_time < other->end_time ? -1 : one->end_time > other->end_time;
+	return COMPARE(one->job->end_time, other->job->end_time);
 }
 
 /* When the domain of d has so many free cores, by the limits of jobs; those that have to end until then are marked. */
@@ -219,16 +219,14 @@ static int domain_compare(const void *a, const void *b)
 {
 	const struct now_domain *one = a, *other = b;
 
-	if (one->at != other->at)
-		return one->at < other->at ? -1 : 1;
-	return one->node < other->node ? -1 : one->node > other->node;
+	return COMPARE(one->at, other->at) ?: COMPARE(one->node, other->node);
 }
 
 static int end_compare(const void *a, const void *b)
 {
-	time_t one = (*(const job_info_t *const *) a)->end_time, other = (*(const job_info_t *const *) b)->end_time;
+	const job_info_t *const *one = a, *const *other = b;
 
-	return one < other ? -1 : one > other;
+	return COMPARE((*one)->end_time, (*other)->end_time);
 }
 
 /* The first domain of a node with so many cores; at is NEVER if there is none. */

@@ -50,15 +50,11 @@ struct snapshot *published_snapshot(const struct cmd *c, const char *path, struc
 
 	if (file_read(from, SNAPSHOT_MAX_BYTES, &text, &file)) {
 		from = "/v1/snapshot";
-		if (path) {
-			err_set(e, "%s", file.text);
-			return NULL;
-		}
-		if (cmd_get(c, from, &text, &http)) {
-			err_set(e, "no snapshot, neither from the file (%.200s) nor from the registry (%.200s)",
+		if (path)
+			return err_null(e, "%s", file.text);
+		if (cmd_get(c, from, &text, &http))
+			return err_null(e, "no snapshot, neither from the file (%.200s) nor from the registry (%.200s)",
 				file.text, http.text);
-			return NULL;
-		}
 	}
 	s = snapshot_parse(text.data ? text.data : "", text.len, from, e);
 	buf_free(&text);
@@ -251,10 +247,8 @@ static struct places *places_begin(const struct place_site *s, const struct hier
 {
 	struct places *p = places_new();
 
-	if (!p) {
-		err_set(e, "out of memory");
-		return NULL;
-	}
+	if (!p)
+		return err_null(e, "out of memory");
 	p->network = network;
 	p->planes = s->planes;
 	return p;

@@ -90,13 +90,11 @@ static int question_read(struct question *q, struct err *e)
 static int by_place(const void *x, const void *y)
 {
 	const struct process *a = x, *b = y;
+	int order = COMPARE(a->host, b->host);
 
-	if (a->host != b->host)
-		return a->host < b->host ? -1 : 1;
-	for (int l = LEVEL_NODE + 1; l < LEVEL_COUNT; l++)
-		if (a->domain[l] != b->domain[l])
-			return a->domain[l] < b->domain[l] ? -1 : 1;
-	return a->rank < b->rank ? -1 : 1;
+	for (int l = LEVEL_NODE + 1; !order && l < LEVEL_COUNT; l++)
+		order = COMPARE(a->domain[l], b->domain[l]);
+	return order ?: COMPARE(a->rank, b->rank);
 }
 
 static const struct hierarchy_host *network_host(const struct hierarchy *network, const struct process *p)

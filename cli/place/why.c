@@ -97,10 +97,8 @@ static struct record *record_add(struct records *all, struct err *e)
 {
 	struct record *list = reallocarray(all->list, all->n + 1, sizeof(*list));
 
-	if (!list) {
-		err_set(e, "out of memory");
-		return NULL;
-	}
+	if (!list)
+		return err_null(e, "out of memory");
 	all->list = list;
 	list[all->n] = (struct record){ .more = json_object() };
 	return &list[all->n++];
@@ -161,9 +159,7 @@ static int record_compare(const void *a, const void *b)
 {
 	const struct record *one = a, *other = b;
 
-	if (one->task != other->task)
-		return one->task < other->task ? -1 : 1;
-	return one->id < other->id ? -1 : one->id > other->id;
+	return COMPARE(one->task, other->task) ?: COMPARE(one->id, other->id);
 }
 
 /* --- beside the verdict --- */
@@ -769,9 +765,7 @@ static int job_compare(const void *a, const void *b)
 {
 	const job_info_t *one = *(const job_info_t *const *) a, *other = *(const job_info_t *const *) b;
 
-	if (one->priority != other->priority)
-		return one->priority > other->priority ? -1 : 1;
-	return one->job_id < other->job_id ? -1 : one->job_id > other->job_id;
+	return COMPARE(other->priority, one->priority) ?: COMPARE(one->job_id, other->job_id);
 }
 
 /* All jobs that wait, in the order of their priority. */

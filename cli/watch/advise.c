@@ -440,9 +440,7 @@ static int step_check_mapping(const struct cmd *c, const struct args *a, struct 
 
 static int by_number(const void *a, const void *b)
 {
-	double x = *(const double *) a, y = *(const double *) b;
-
-	return (x > y) - (x < y);
+	return COMPARE(*(const double *) a, *(const double *) b);
 }
 
 /* A node that has less than the median of all, of two: than the other. */

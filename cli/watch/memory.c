@@ -156,9 +156,8 @@ static bool is_own_step(const struct process *p)
 static int by_rank(const void *a, const void *b)
 {
 	const struct process *x = a, *y = b;
-	int step = strcmp(x->step, y->step);
 
-	return step ? step : x->rank != y->rank ? (x->rank < y->rank ? -1 : 1) : x->pid - y->pid;
+	return strcmp(x->step, y->step) ?: COMPARE(x->rank, y->rank) ?: COMPARE(x->pid, y->pid);
 }
 
 /* Everybody can claim to be of a job. Where Slurm holds jobs in cgroups, only those in the job's are. */

@@ -142,8 +142,7 @@ static struct recorder *recorder_new(const struct record_request *how, pid_t pid
 
 	if (!r || !(r->pus = hwloc_bitmap_alloc())) {
 		free(r);
-		err_set(e, "out of memory");
-		return NULL;
+		return err_null(e, "out of memory");
 	}
 	r->output = how->output ? how->output : default_output(pid);
 	r->is_live = how->is_live;

@@ -66,11 +66,7 @@ static int by_place(const void *x, const void *y)
 {
 	const struct trace_tree_row *a = x, *b = y;
 
-	if (a->first != b->first)
-		return a->first < b->first ? -1 : 1;
-	if (a->end != b->end)
-		return a->end > b->end ? -1 : 1;
-	return a->level < b->level ? -1 : a->level > b->level;
+	return COMPARE(a->first, b->first) ?: COMPARE(b->end, a->end) ?: COMPARE(a->level, b->level);
 }
 
 static int rows_make(struct trace_tree *t, struct err *e)

@@ -24,4 +24,7 @@ int err_within(struct err *e, const char *fmt, ...) __attribute__((format(printf
 /* In messages: "%u node%s", n, PLURAL(n). n is evaluated once. */
 #define PLURAL(n) ((n) == 1 ? "" : "s")
 
+/* err_set for functions that return a pointer: always NULL. */
+#define err_null(...) (err_set(__VA_ARGS__), NULL)
+
 #endif

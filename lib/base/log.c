@@ -24,11 +24,6 @@ void log_set_level(const char *word)
 			log_level = level;
 }
 
-static const char *colour(int level)
-{
-	return !isatty(STDERR_FILENO) ? "" : level <= LOG_ERR ? "\033[31m" : level == LOG_WARNING ? "\033[33m" : "";
-}
-
 void log_line(int level, const char *fmt, ...)
 {
 	char text[2048];
@@ -37,7 +32,7 @@ void log_line(int level, const char *fmt, ...)
 
 	if (level > log_level)
 		return;
-	c = colour(level);
+	c = !isatty(STDERR_FILENO) ? "" : level <= LOG_ERR ? "\033[31m" : level == LOG_WARNING ? "\033[33m" : "";
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);

@@ -19,4 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+/* What a function for qsort returns of two numbers; of several keys: COMPARE(a->x, b->x) ?: COMPARE(a->y, b->y). */
+#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+
 #endif

@@ -118,11 +118,9 @@ static bool serves(const struct node_list *l, const struct want *w, const struct
 /* Less than 0: a is better; 0: both serve equally. */
 static int compare(const struct node *a, struct merit am, const struct node *b, struct merit bm)
 {
-	int inner = hwloc_bitmap_weight(a->obj->cpuset) - hwloc_bitmap_weight(b->obj->cpuset);
-
-	if (am.value != bm.value)
-		return am.value > bm.value ? -1 : 1;
-	return inner ? inner : (int) a->tier - (int) b->tier;
+	return COMPARE(bm.value, am.value) ?:
+	       hwloc_bitmap_weight(a->obj->cpuset) - hwloc_bitmap_weight(b->obj->cpuset) ?:
+	       (int) a->tier - (int) b->tier;
 }
 
 /* Adds a PU's best node, of several that serve equally all. Their number, or -1 if they cannot be compared. */

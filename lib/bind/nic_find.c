@@ -199,13 +199,9 @@ static hwloc_bitmap_t local_pus(hwloc_topology_t t, hwloc_obj_t pci, const struc
 static int by_bus(const void *a, const void *b)
 {
 	const struct nic *x = a, *y = b;
-	const unsigned left[] = { x->domain, x->bus, x->slot, x->function },
-		right[] = { y->domain, y->bus, y->slot, y->function };
 
-	for (size_t i = 0; i < sizeof(left) / sizeof(*left); i++)
-		if (left[i] != right[i])
-			return left[i] < right[i] ? -1 : 1;
-	return 0;
+	return COMPARE(x->domain, y->domain) ?: COMPARE(x->bus, y->bus) ?:
+	       COMPARE(x->slot, y->slot) ?: COMPARE(x->function, y->function);
 }
 
 int nics_find(hwloc_topology_t t, struct nics *out, struct err *e)

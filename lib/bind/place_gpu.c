@@ -307,7 +307,7 @@ static void placing_free(struct placing *p)
 /*
  * The sum of the distances from the slot, by its farthest NUMA node, to each of these GPUs; of slots that are equally
  * far that with fewer PUs there is nearer. A task whose GPUs are fixed has a group that counts as one. The distances of
- * 65,536 tasks together are less than DEAR.
+ * 65,536 tasks together are less than LAST_RESORT.
  */
 static unsigned long slot_distance(const struct gpu_placing *x, hwloc_const_bitmap_t slot, uint64_t gpus)
 {

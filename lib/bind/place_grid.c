@@ -322,13 +322,8 @@ static int before(const void *one, const void *other)
 {
 	const struct place_slot *a = one, *b = other;
 
-	if (a->crosses != b->crosses)
-		return a->crosses ? 1 : -1;
-	if (a->round != b->round)
-		return a->round < b->round ? -1 : 1;
-	if (a->domain != b->domain)
-		return a->domain < b->domain ? -1 : 1;
-	return a->first < b->first ? -1 : a->first > b->first;
+	return COMPARE(a->crosses, b->crosses) ?: COMPARE(a->round, b->round) ?:
+	       COMPARE(a->domain, b->domain) ?: COMPARE(a->first, b->first);
 }
 
 /* Number the slots of one domain: in tree order or, far, each as far as possible from its predecessors. */

@@ -28,10 +28,8 @@ char *cred_sign(const struct claim *c, uid_t reader, const char *socket, struct 
 	munge_err_t rc = EMUNGE_NO_MEMORY;
 	munge_ctx_t ctx;
 
-	if (claim_write(c, text)) {
-		err_set(e, "%s: invalid node name, boot ID or hash: nothing was signed", c->node);
-		return NULL;
-	}
+	if (claim_write(c, text))
+		return err_null(e, "%s: invalid node name, boot ID or hash: nothing was signed", c->node);
 	if ((ctx = context_new(socket)) &&
 	    (rc = munge_ctx_set(ctx, MUNGE_OPT_UID_RESTRICTION, reader)) == EMUNGE_SUCCESS &&
 	    (!*c->key || (rc = munge_ctx_set(ctx, MUNGE_OPT_CIPHER_TYPE, MUNGE_CIPHER_AES128)) == EMUNGE_SUCCESS))

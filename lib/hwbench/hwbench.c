@@ -215,9 +215,7 @@ static int handover_pair(hwloc_topology_t t, hwloc_obj_t from, hwloc_obj_t to, d
 
 static int by_time(const void *a, const void *b)
 {
-	double x = *(const double *) a, y = *(const double *) b;
-
-	return (x > y) - (x < y);
+	return COMPARE(*(const double *) a, *(const double *) b);
 }
 
 /* Pairs that begin at cores all over the node: the first other core that differs first at this level. */

@@ -37,37 +37,26 @@ void compare_remark_add(struct compare_remarks *r, enum severity s, enum change_
 
 static int same_order(const struct compare_remark *a, const struct compare_remark *b)
 {
-	int rc;
+	int order = COMPARE(b->c.severity, a->c.severity) ?: COMPARE(a->c.direction, b->c.direction);
 
-	if (a->c.severity != b->c.severity)
-		return a->c.severity > b->c.severity ? -1 : 1;
-	if (a->c.direction != b->c.direction)
-		return a->c.direction < b->c.direction ? -1 : 1;
-	if (!a->kind || !b->kind)
-		return (a->kind != NULL) - (b->kind != NULL);
-	rc = strcmp(a->kind, b->kind);
-	return rc ? rc : strcmp(a->c.words, b->c.words);
+	if (order || !a->kind || !b->kind)
+		return order ?: (a->kind != NULL) - (b->kind != NULL);
+	return strcmp(a->kind, b->kind) ?: strcmp(a->c.words, b->c.words);
 }
 
 static int fold_order(const void *x, const void *y)
 {
 	const struct compare_remark *a = x, *b = y;
-	int rc = same_order(a, b);
 
-	if (!rc && a->number != b->number)
-		rc = a->number < b->number ? -1 : 1;
-	return rc ? rc : (a->order > b->order) - (a->order < b->order);
+	return same_order(a, b) ?: COMPARE(a->number, b->number) ?: COMPARE(a->order, b->order);
 }
 
 static int final_order(const void *x, const void *y)
 {
 	const struct compare_remark *a = x, *b = y;
 
-	if (a->c.severity != b->c.severity)
-		return a->c.severity > b->c.severity ? -1 : 1;
-	if (a->order != b->order)
-		return a->order < b->order ? -1 : 1;
-	return strcmp(a->c.words, b->c.words);
+	return COMPARE(b->c.severity, a->c.severity) ?: COMPARE(a->order, b->order) ?:
+	       strcmp(a->c.words, b->c.words);
 }
 
 /* "cores 3,16-19" */
@@ -240,9 +229,8 @@ static void info_remark(void *user, const char *name, const char *from, const ch
 static int pair_order(const void *x, const void *y)
 {
 	const struct tree_pair *const *a = x, *const *b = y;
-	int rc = strcmp((*a)->name, (*b)->name);
 
-	return rc ? rc : (*a > *b) - (*a < *b);
+	return strcmp((*a)->name, (*b)->name) ?: COMPARE(*a, *b);
 }
 
 int compare_pairs(const struct tree_pair *x, size_t nx, const struct tree_pair *y, size_t ny,

@@ -35,9 +35,8 @@ struct values {
 static int part_order(const void *x, const void *y)
 {
 	const struct part *a = x, *b = y;
-	int rc = strcmp(a->name, b->name);
 
-	return rc ? rc : (a->head > b->head) - (a->head < b->head);
+	return strcmp(a->name, b->name) ?: COMPARE(a->head, b->head);
 }
 
 static int parts_make(const struct tree *t, struct parts *out)
@@ -94,9 +93,7 @@ static int value_order(const void *x, const void *y)
 {
 	const struct value *a = x, *b = y;
 
-	if (a->of != b->of)
-		return a->of < b->of ? -1 : 1;
-	return (a->to > b->to) - (a->to < b->to);
+	return COMPARE(a->of, b->of) ?: COMPARE(a->to, b->to);
 }
 
 /* With gp_index the text has "12 " or "NUMANode:12 ". */
@@ -109,7 +106,7 @@ static int named_order(const void *x, const void *y)
 {
 	const struct named *a = x, *b = y;
 
-	return (a->os > b->os) - (a->os < b->os);
+	return COMPARE(a->os, b->os);
 }
 
 /* The words of all texts of this tag in a part, in *text; NULL when memory is short. Free both. */

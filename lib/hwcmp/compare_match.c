@@ -128,9 +128,8 @@ static bool key_write(const struct compare_match *m, int side, size_t object, en
 static int key_order(const void *x, const void *y)
 {
 	const struct key *a = x, *b = y;
-	int rc = strcmp(a->text, b->text);
 
-	return rc ? rc : (a->object > b->object) - (a->object < b->object);
+	return strcmp(a->text, b->text) ?: COMPARE(a->object, b->object);
 }
 
 static int keys_make(const struct compare_match *m, int side, enum key_kind kind, struct keys *k)
@@ -216,11 +215,7 @@ static int rest_order(const void *x, const void *y)
 {
 	const struct rest *a = x, *b = y;
 
-	if (a->type != b->type)
-		return a->type < b->type ? -1 : 1;
-	if (a->package != b->package)
-		return a->package < b->package ? -1 : 1;
-	return (a->object > b->object) - (a->object < b->object);
+	return COMPARE(a->type, b->type) ?: COMPARE(a->package, b->package) ?: COMPARE(a->object, b->object);
 }
 
 /* In order, those of a type in a package; only: of this type alone, anywhere. */

@@ -34,10 +34,8 @@ hwloc_topology_t image_load(const char *xml, size_t len, bool here, struct err *
 {
 	hwloc_topology_t t;
 
-	if (!len || len >= INT_MAX || xml[len] != '\0' || hwloc_topology_init(&t)) {
-		err_set(e, "not topology XML (%zu bytes)", len);
-		return NULL;
-	}
+	if (!len || len >= INT_MAX || xml[len] != '\0' || hwloc_topology_init(&t))
+		return err_null(e, "not topology XML (%zu bytes)", len);
 	if (!hwloc_topology_set_io_types_filter(t, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) &&
 	    !hwloc_topology_set_flags(t, here ? HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM : 0) &&
 	    !hwloc_topology_set_xmlbuffer(t, xml, len + 1) && !hwloc_topology_load(t))

@@ -41,10 +41,8 @@ hwloc_topology_t machine_load(const char *xml, size_t len, struct err *e)
 	hwloc_topology_t t;
 	char *copy;
 
-	if (!len || len >= INT_MAX || memchr(xml, '\0', len)) {
-		err_set(e, "not topology XML (%zu bytes)", len);
-		return NULL;
-	}
+	if (!len || len >= INT_MAX || memchr(xml, '\0', len))
+		return err_null(e, "not topology XML (%zu bytes)", len);
 	/* hwloc's own parser requires the size to include a NUL at the end; libxml2 accepts it. */
 	if (!(copy = strndup(xml, len)) || hwloc_topology_init(&t)) {
 		err_set(e, "out of memory");
@@ -134,10 +132,8 @@ unsigned char *machine_select(hwloc_topology_t topology, const char *cores, unsi
 	int n = hwloc_get_nbobjs_by_type(topology, machine_core_type(topology));
 	unsigned char *wanted = n > 0 ? calloc(n, 1) : NULL;
 
-	if (!wanted) {
-		err_set(e, n > 0 ? "out of memory" : "the topology has no cores");
-		return NULL;
-	}
+	if (!wanted)
+		return err_null(e, n > 0 ? "out of memory" : "the topology has no cores");
 	if (cores_parse(cores, wanted, n, e)) {
 		free(wanted);
 		return NULL;

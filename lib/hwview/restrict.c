@@ -12,10 +12,8 @@ hwloc_bitmap_t restrict_cpus(hwloc_topology_t t, const char *cores, struct err *
 	bool failed = false;
 	unsigned count;
 
-	if (!set) {
-		err_set(e, "out of memory");
-		return NULL;
-	}
+	if (!set)
+		return err_null(e, "out of memory");
 	if (!(wanted = machine_select(t, cores, &count, e))) {
 		hwloc_bitmap_free(set);
 		return NULL;

@@ -68,7 +68,7 @@ static int id_order(const void *a, const void *b)
 {
 	const struct xml_id *x = a, *y = b;
 
-	return (x->gp > y->gp) - (x->gp < y->gp);
+	return COMPARE(x->gp, y->gp);
 }
 
 unsigned xml_ids_find(const struct xml_ids *s, uint64_t gp)

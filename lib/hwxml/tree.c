@@ -304,8 +304,7 @@ struct tree *tree_parse(const char *xml, size_t len, const char *name, struct er
 	if (!b.t || !b.own || !(b.to = b.own->strings = malloc(len + 1))) {
 		free(b.own);
 		free(b.t);
-		err_set(e, "%s: out of memory", name);
-		return NULL;
+		return err_null(e, "%s: out of memory", name);
 	}
 	b.t->own = b.own;
 	if ((rc = canon_read(xml, len, name, &sink, &c, e)) == 0) {

@@ -138,8 +138,7 @@ static struct page *page_create(int dir, uint64_t size, const struct buf *head, 
 		munmap(p, size);
 	if (fd >= 0)
 		unlinkat(dir, LIVE_FILE, 0);
-	err_set(e, LIVE_FILE ": %s", strerror(error));
-	return NULL;
+	return err_null(e, LIVE_FILE ": %s", strerror(error));
 }
 
 struct live_writer *live_writer_new(int dir, const struct trace_head *h, uid_t reader, struct err *e)

@@ -181,14 +181,7 @@ static int by_node(const void *a, const void *b)
 {
 	const struct audit_alloc *x = a, *y = b;
 
-	return x->node != y->node ? (x->node > y->node) - (x->node < y->node) :
-		x->start != y->start ? (x->start > y->start) - (x->start < y->start) :
-		(x->job > y->job) - (x->job < y->job);
-}
-
-static unsigned job_threads(const struct audit *u, const struct audit_alloc *a)
-{
-	return u->node[a->node]->threads;
+	return COMPARE(x->node, y->node) ?: COMPARE(x->start, y->start) ?: COMPARE(x->job, y->job);
 }
 
 static int jobs_prepare(struct audit *u, struct err *e)
@@ -218,7 +211,7 @@ static int jobs_prepare(struct audit *u, struct err *e)
 				s.fault = "its Nodes are not a host list";
 		}
 		for (size_t k = before; k < u->nallocs; k++)
-			cpus[i] += u->allocs[k].cores * job_threads(u, &u->allocs[k]);
+			cpus[i] += u->allocs[k].cores * u->node[u->allocs[k].node]->threads;
 		/* NumCPUs may be less than its cores have threads, not more: then CPU_IDs were cut. */
 		if (!s.fault && u->cluster && j->cpus > cpus[i])
 			s.fault = "it has fewer CPU_IDs than CPUs (22.05 prints 127 bytes of them: use --json)";
@@ -239,9 +232,7 @@ static int jobs_prepare(struct audit *u, struct err *e)
 
 static int descending(const void *a, const void *b)
 {
-	const unsigned *x = a, *y = b;
-
-	return (*y > *x) - (*y < *x);
+	return COMPARE(*(const unsigned *) b, *(const unsigned *) a);
 }
 
 static unsigned touched(const struct audit_domains *d, const uint64_t *set)

@@ -457,9 +457,7 @@ static int submit_compare(const void *a, const void *b)
 {
 	const struct past_job *const *x = a, *const *y = b;
 
-	if ((*x)->submit != (*y)->submit)
-		return (*x)->submit < (*y)->submit ? -1 : 1;
-	return (*x > *y) - (*x < *y);
+	return COMPARE((*x)->submit, (*y)->submit) ?: COMPARE(*x, *y);
 }
 
 int jobs_sort(struct jobs *jobs)

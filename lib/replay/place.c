@@ -453,9 +453,7 @@ static void node_select(struct selection *s, unsigned node)
 
 static int unsigned_compare(const void *a, const void *b)
 {
-	const unsigned *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
+	return COMPARE(*(const unsigned *) a, *(const unsigned *) b);
 }
 
 /* Ascending, into nodes[job->nodes]. */

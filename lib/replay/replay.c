@@ -147,7 +147,7 @@ static int wait_compare(const void *a, const void *b)
 {
 	const struct wait *x = a, *y = b;
 
-	return (x->ms > y->ms) - (x->ms < y->ms);
+	return COMPARE(x->ms, y->ms);
 }
 
 /* The least wait that at least so many percent of the jobs did not exceed; the waits are sorted. */
@@ -221,12 +221,12 @@ static int nodes_choose(struct replay *r, const struct cluster_room *room, const
 
 static int end_compare(const struct turn *a, const struct turn *b)
 {
-	return a->end != b->end ? (a->end < b->end ? -1 : 1) : (a > b) - (a < b);
+	return COMPARE(a->end, b->end) ?: COMPARE(a, b);
 }
 
 static int due_compare(const struct turn *a, const struct turn *b)
 {
-	return a->due != b->due ? (a->due < b->due ? -1 : 1) : (a > b) - (a < b);
+	return COMPARE(a->due, b->due) ?: COMPARE(a, b);
 }
 
 /* The position of a turn, or where to insert it. */
@@ -458,13 +458,13 @@ static void turn_key(const struct turn *t, unsigned long long key[REQUEST_KEYS])
 static int ask_compare(const void *a, const void *b)
 {
 	unsigned long long x[REQUEST_KEYS], y[REQUEST_KEYS];
+	int order = 0;
 
 	turn_key(*(struct turn *const *) a, x);
 	turn_key(*(struct turn *const *) b, y);
-	for (size_t i = 0; i < REQUEST_KEYS; i++)
-		if (x[i] != y[i])
-			return x[i] < y[i] ? -1 : 1;
-	return 0;
+	for (size_t i = 0; !order && i < REQUEST_KEYS; i++)
+		order = COMPARE(x[i], y[i]);
+	return order;
 }
 
 /* The room is still empty: a request that cannot be placed now never can. */

@@ -16,52 +16,47 @@ uint64_t chooser_worth(bool gpus, unsigned cores, uint64_t memory_mb)
 	return (uint64_t) gpus << 63 | (uint64_t) cores << 32 | (uint32_t) (memory_mb >> MEMORY_STEP_BITS);
 }
 
-static int order(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 /* "beyond" and "cuts", and "touched", are the first counts of a cost: all but the last of its first word; two words. */
 static int cost_compare(const struct candidate_node *a, const struct candidate_node *b, enum chooser_row row)
 {
 	if (a->cost == b->cost)
 		return 0;
 	if (row == CHOOSER_WHOLE)
-		return order(a->cost->word[0] >> 16, b->cost->word[0] >> 16);
+		return COMPARE(a->cost->word[0] >> 16, b->cost->word[0] >> 16);
 	if (row == CHOOSER_TOUCHED && a->cost->word[0] == b->cost->word[0])
-		return order(a->cost->word[1], b->cost->word[1]);
-	return row == CHOOSER_TOUCHED ? order(a->cost->word[0], b->cost->word[0]) : score_compare(a->cost, b->cost);
+		return COMPARE(a->cost->word[1], b->cost->word[1]);
+	return row == CHOOSER_TOUCHED ? COMPARE(a->cost->word[0], b->cost->word[0]) : score_compare(a->cost, b->cost);
 }
 
 static int row_compare(const struct candidate_node *a, const struct candidate_node *b, enum chooser_row row)
 {
 	switch (row) {
 	case CHOOSER_REQUIRED:
-		return order(b->required, a->required);
+		return COMPARE(b->required, a->required);
 	case CHOOSER_WEIGHT:
-		return order(a->weight, b->weight);
+		return COMPARE(a->weight, b->weight);
 	case CHOOSER_DEVICES:
-		return order(a->devices_far, b->devices_far);
+		return COMPARE(a->devices_far, b->devices_far);
 	case CHOOSER_UNSERVED:
-		return order(a->devices_unserved, b->devices_unserved);
+		return COMPARE(a->devices_unserved, b->devices_unserved);
 	case CHOOSER_MEMORY:
-		return order(a->memory_far, b->memory_far);
+		return COMPARE(a->memory_far, b->memory_far);
 	case CHOOSER_KINDS:
-		return order(a->mixes_kinds, b->mixes_kinds);
+		return COMPARE(a->mixes_kinds, b->mixes_kinds);
 	case CHOOSER_TASKS:
-		return order(b->tasks, a->tasks);
+		return COMPARE(b->tasks, a->tasks);
 	case CHOOSER_SHARING:
-		return order(a->shares_cores, b->shares_cores);
+		return COMPARE(a->shares_cores, b->shares_cores);
 	case CHOOSER_SPARE:
-		return order(a->spare, b->spare);
+		return COMPARE(a->spare, b->spare);
 	case CHOOSER_FRONT:
-		return order(a->front, b->front);
+		return COMPARE(a->front, b->front);
 	case CHOOSER_WORTH:
-		return order(a->worth, b->worth);
+		return COMPARE(a->worth, b->worth);
 	case CHOOSER_FREE:
-		return order(a->free, b->free);
+		return COMPARE(a->free, b->free);
 	case CHOOSER_INDEX:
-		return order(a->node, b->node);
+		return COMPARE(a->node, b->node);
 	default:
 		return cost_compare(a, b, row);
 	}
@@ -436,11 +431,10 @@ static bool sets_begin(const struct chooser_division *d, struct division_sets *s
 
 static int by_weight(const void *a, const void *b, void *kinds)
 {
-	const struct chooser_kind *x = (struct chooser_kind *) kinds + *(const unsigned *) a,
-				   *y = (struct chooser_kind *) kinds + *(const unsigned *) b;
+	unsigned i = *(const unsigned *) a, j = *(const unsigned *) b;
+	const struct chooser_kind *kind = kinds;
 
-	return x->weight == y->weight ? order(*(const unsigned *) a, *(const unsigned *) b) :
-	       order(x->weight, y->weight);
+	return COMPARE(kind[i].weight, kind[j].weight) ?: COMPARE(i, j);
 }
 
 static void sets_fill(const struct chooser_division *d, struct division_sets *s)

@@ -198,13 +198,9 @@ struct hostlist_name host_of(const char *name)
 int host_compare(const void *a, const void *b)
 {
 	const struct hostlist_name *x = a, *y = b;
-	int c = memcmp(x->name, y->name, x->prefix < y->prefix ? x->prefix : y->prefix);
 
-	if (c || x->prefix != y->prefix)
-		return c ? c : x->prefix < y->prefix ? -1 : 1;
-	if (x->digits != y->digits)
-		return x->digits < y->digits ? -1 : 1;
-	return x->number < y->number ? -1 : x->number > y->number;
+	return memcmp(x->name, y->name, x->prefix < y->prefix ? x->prefix : y->prefix) ?:
+	       COMPARE(x->prefix, y->prefix) ?: COMPARE(x->digits, y->digits) ?: COMPARE(x->number, y->number);
 }
 
 static bool same_prefix(const struct hostlist_name *a, const struct hostlist_name *b)
@@ -381,10 +377,8 @@ struct hostset *hostset_parse(const char *list, struct err *e)
 {
 	struct hostset *s = calloc(1, sizeof(*s));
 
-	if (!s) {
-		err_set(e, "out of memory");
-		return NULL;
-	}
+	if (!s)
+		return err_null(e, "out of memory");
 	if (hostlist_runs(list, add_run, &(struct set_reading){ s, list, HOSTSET_MAX_BYTES + strlen(list), e }, e)) {
 		hostset_free(s);
 		return NULL;

@@ -70,18 +70,15 @@ static const struct kind *kind_of(struct inventory *v, const char *shape, struct
 	shape_name(shape, name);
 	/* Eight digits can collide. */
 	for (size_t i = 0; i < v->nkinds; i++)
-		if (!strcmp(v->kinds[i]->name, name)) {
-			err_set(e, "the hash of its shape, %s, collides with that of another shape", name);
-			return NULL;
-		}
+		if (!strcmp(v->kinds[i]->name, name))
+			return err_null(e, "the hash of its shape, %s, collides with that of another shape", name);
 	/* Of a text that is a shape. */
 	if (!(parsed = shape_parse(shape, e)))
 		return NULL;
 	shape_free(parsed);
 	if (array_reserve(v->kinds, v->nkinds, 1) || !(k = calloc(1, sizeof(*k))) || !(k->shape = strdup(shape))) {
 		free(k);
-		err_set(e, "out of memory");
-		return NULL;
+		return err_null(e, "out of memory");
 	}
 	memcpy(k->name, name, sizeof(k->name));
 	return v->kinds[v->nkinds++] = k;
@@ -124,9 +121,8 @@ int inventory_add(struct inventory *v, const char *nodes, const char *shape, str
 static int by_kind(const void *a, const void *b)
 {
 	const struct node *x = a, *y = b;
-	int c = x->kind == y->kind ? 0 : strcmp(x->kind->name, y->kind->name);
 
-	return c ? c : host_compare(a, b);
+	return (x->kind == y->kind ? 0 : strcmp(x->kind->name, y->kind->name)) ?: host_compare(a, b);
 }
 
 /* Removes duplicates from nodes sorted by host. Returns the number that remain, or -1 when a node has two shapes. */

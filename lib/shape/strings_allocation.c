@@ -87,9 +87,7 @@ struct memory_node {
 
 static int by_object(const void *object, const void *node)
 {
-	long a = *(const long *) object, b = ((const struct memory_node *) node)->object;
-
-	return a < b ? -1 : a > b;
+	return COMPARE(*(const long *) object, (long) ((const struct memory_node *) node)->object);
 }
 
 unsigned char *strings_tiers(const struct tree *t, const struct tree_extent *extents)
@@ -205,20 +203,14 @@ static bool card_read(const struct tree *t, const struct tree_extent *s, size_t 
 	return c->fabric || (c->gpu.class >> 8 == PCI_NETWORK && types >> OSDEV_NETWORK & 1);
 }
 
-static int by_unsigned(unsigned x, unsigned y)
-{
-	return x < y ? -1 : x > y;
-}
-
 /* GPUs without a number, -1, come after the others. */
 static int by_kind_number_and_core(const void *a, const void *b)
 {
 	const struct card *x = a, *y = b;
-	int c = by_unsigned(x->kind, y->kind);
 
-	c = c || x->kind != KIND_GPU ? c : by_unsigned(x->gpu.number, y->gpu.number);
-	c = c ? c : by_unsigned(x->first, y->first);
-	return c ? c : by_unsigned(x->cores, y->cores);
+	return COMPARE(x->kind, y->kind) ?:
+	       (x->kind == KIND_GPU ? COMPARE((unsigned) x->gpu.number, (unsigned) y->gpu.number) : 0) ?:
+	       COMPARE(x->first, y->first) ?: COMPARE(x->cores, y->cores);
 }
 
 int strings_devices(const struct tree *t, const struct tree_extent *extents, struct buf *out)

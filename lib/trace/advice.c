@@ -375,9 +375,7 @@ static double clock_of(const struct advice_facts *f, const struct trace_object *
 
 static int compare_doubles(const void *a, const void *b)
 {
-	double x = *(const double *) a, y = *(const double *) b;
-
-	return (x > y) - (x < y);
+	return COMPARE(*(const double *) a, *(const double *) b);
 }
 
 static double median_clock(const struct advice_facts *f)
@@ -571,10 +569,8 @@ struct advice *advice_list(const struct advice_node *node, unsigned *n, struct e
 	struct advice *list = calloc(RULES, sizeof(*list));
 	struct advice_facts f;
 
-	if (!list) {
-		err_set(e, "out of memory");
-		return NULL;
-	}
+	if (!list)
+		return err_null(e, "out of memory");
 	if (facts_read(&f, node, e)) {
 		free(list);
 		return NULL;

@@ -61,10 +61,8 @@ unsigned *trace_head_cpus(const struct trace_head *h, unsigned *n, struct err *e
 	const struct trace_level *pus = level < 0 ? NULL : &h->levels[level];
 	unsigned *cpus = pus ? calloc(pus->n, sizeof(*cpus)) : NULL;
 
-	if (!cpus) {
-		err_set(e, pus ? "out of memory" : "its topology has no PUs");
-		return NULL;
-	}
+	if (!cpus)
+		return err_null(e, pus ? "out of memory" : "its topology has no PUs");
 	for (*n = 0; *n < pus->n; ++*n)
 		cpus[*n] = pus->objects[*n].os_index;
 	return cpus;
@@ -97,13 +95,9 @@ size_t trace_name_length(const char *text)
 int trace_object_compare(const void *x, const void *y)
 {
 	const struct trace_object *a = x, *b = y;
-	unsigned enda = trace_object_end(a), endb = trace_object_end(b);
 
-	if (enda != endb)
-		return enda < endb ? -1 : 1;
-	if (a->first != b->first)
-		return a->first > b->first ? -1 : 1;
-	return a->index < b->index ? -1 : a->index > b->index;
+	return COMPARE(trace_object_end(a), trace_object_end(b)) ?: COMPARE(b->first, a->first) ?:
+	       COMPARE(a->index, b->index);
 }
 
 static int level_check(const struct trace_head *h, const struct trace_level *l, struct err *e)

@@ -30,8 +30,7 @@ static int by_index(const void *a, const void *b)
 {
 	const struct joined *x = a, *y = b;
 
-	return x->node != y->node ? (x->node < y->node ? -1 : 1) :
-				    (x->o.index > y->o.index) - (x->o.index < y->o.index);
+	return COMPARE(x->node, y->node) ?: COMPARE(x->o.index, y->o.index);
 }
 
 static int by_place(const void *a, const void *b)

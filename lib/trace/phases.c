@@ -174,7 +174,7 @@ static int by_begin(const void *x, const void *y)
 {
 	const struct phase_span *a = x, *b = y;
 
-	return a->begin < b->begin ? -1 : a->begin > b->begin;
+	return COMPARE(a->begin, b->begin);
 }
 
 static int read_text(struct phases_reading *r, char *text)

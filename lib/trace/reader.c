@@ -200,8 +200,7 @@ struct trace *trace_open(const char *path, struct err *e)
 
 	if (fd >= 0)
 		return trace_open_fd(fd, path, e);
-	err_set(e, "%s: %s", path, strerror(errno));
-	return NULL;
+	return err_null(e, "%s: %s", path, strerror(errno));
 }
 
 void trace_close(struct trace *t)

@@ -98,7 +98,7 @@ static int by_rank(const void *a, const void *b)
 {
 	const struct trace_task *x = a, *y = b;
 
-	return (x->rank > y->rank) - (x->rank < y->rank);
+	return COMPARE(x->rank, y->rank);
 }
 
 static int text_read(const char *text, struct trace_tasks *t, struct err *e)

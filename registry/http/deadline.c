@@ -71,10 +71,8 @@ struct deadlines *deadlines_start(struct err *e)
 {
 	struct deadlines *d = calloc(1, sizeof(*d));
 
-	if (!d) {
-		err_set(e, "out of memory");
-		return NULL;
-	}
+	if (!d)
+		return err_null(e, "out of memory");
 	LIST_INIT(&d->all);
 	LIST_INIT(&d->sources);
 	if (background_start(&d->background, deadline_thread, d, "deadlines", e)) {

@@ -120,10 +120,8 @@ struct peers *peers_new(const struct settings *s, struct err *e)
 	struct peers *p = calloc(1, sizeof(*p));
 	struct known_nodes known;
 
-	if (!p) {
-		err_set(e, "out of memory");
-		return NULL;
-	}
+	if (!p)
+		return err_null(e, "out of memory");
 	pthread_mutex_init(&p->lock, NULL);
 	while (p->check < PEER_REFUSE && strcasecmp(s->peer_check, check_words[p->check]))
 		p->check++;

@@ -155,10 +155,8 @@ struct readiness *readiness_start(struct service *s, struct err *e)
 {
 	struct readiness *r = calloc(1, sizeof(*r));
 
-	if (!r) {
-		err_set(e, "out of memory");
-		return NULL;
-	}
+	if (!r)
+		return err_null(e, "out of memory");
 	r->service = s;
 	if (background_start(&r->background, readiness_thread, r, "readiness checks", e)) {
 		free(r);

@@ -32,7 +32,7 @@ struct pending {
 	struct deadline *deadline;
 	enum stage stage;
 	struct worker_job job;
-	bool odd_path, admitted;
+	bool bad_escape, admitted;
 	unsigned lengths;		/* headers that state the body's length */
 	const char *forwarded;		/* the last X-Forwarded-For: a proxy adds its own behind others */
 	bool at_once;			/* refused; the rest of its body is not awaited */
@@ -207,7 +207,7 @@ static void request_begin(struct pending *p, const char *method, const char *pat
 	c->peer = peer ? peer->client_addr : NULL;
 	c->fd = MHD_get_connection_info(p->conn, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 	c->busy = deadlines_count(s->deadlines);
-	if (p->odd_path) {
+	if (p->bad_escape) {
 		call_fail(c, 400, "the path contains %%00 or %%2F, which is not allowed");
 		return;
 	}
@@ -395,7 +395,7 @@ void *request_on_line(void *user, const char *line, struct MHD_Connection *conn)
 	p->deadline = deadline_of(conn);
 	p->began = clock_now();
 	for (const char *at = line; (at = strchr(at, '%')) && at < end; at++)
-		p->odd_path |= !strncasecmp(at, "%00", 3) || !strncasecmp(at, "%2f", 3);
+		p->bad_escape |= !strncasecmp(at, "%00", 3) || !strncasecmp(at, "%2f", 3);
 	deadline_set(s->deadlines, p->deadline, REQUEST_SECONDS);
 	deadline_idle(s->deadlines, p->deadline, false);
 	return p;

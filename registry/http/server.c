@@ -189,10 +189,8 @@ struct server *server_open(struct service *service, struct err *e)
 	socklen_t len = sizeof(own);
 	struct rlimit r;
 
-	if (!s) {
-		err_set(e, "out of memory");
-		return NULL;
-	}
+	if (!s)
+		return err_null(e, "out of memory");
 	s->fd = -1;
 	s->service = service;
 	s->in_progress[SHARE_READS].max = s->in_progress[SHARE_LISTS].max = READS_AT_ONCE;

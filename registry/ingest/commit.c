@@ -518,10 +518,8 @@ struct committer *committer_start(struct db_pool *pool, const struct settings *s
 {
 	struct committer *c = calloc(1, sizeof(*c));
 
-	if (!c) {
-		err_set(e, "out of memory");
-		return NULL;
-	}
+	if (!c)
+		return err_null(e, "out of memory");
 	c->pool = pool;
 	c->settings = settings;
 	c->bases = b;

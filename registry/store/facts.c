@@ -75,12 +75,9 @@ struct lines {
 static int line_compare(const void *a, const void *b)
 {
 	const struct line *x = a, *y = b;
-	size_t least = x->key_len < y->key_len ? x->key_len : y->key_len;
-	int rc = memcmp(x->text + x->key, y->text + y->key, least);
 
-	if (!rc && x->key_len != y->key_len)
-		rc = x->key_len < y->key_len ? -1 : 1;
-	return rc ? rc : (x->text > y->text) - (x->text < y->text);
+	return memcmp(x->text + x->key, y->text + y->key, x->key_len < y->key_len ? x->key_len : y->key_len) ?:
+	       COMPARE(x->key_len, y->key_len) ?: COMPARE(x->text, y->text);
 }
 
 static bool same_key(const struct line *x, const struct line *y)

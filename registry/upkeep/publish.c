@@ -15,7 +15,7 @@
 /*
  * Notes
  *
- * The files, what was published of the fabric and the complaints belong to the thread; others only ask for a refresh,
+ * The files, what was published of the fabric and the last errors belong to the thread; others only ask for a refresh,
  * and read `unwritten`, which is atomic. It writes at most once in MIN_INTERVAL, and what was requested before it
  * stops.
  */
@@ -26,7 +26,7 @@
 struct published_file {
 	const char *path;
 	atomic_bool unwritten;	/* the file is not what the database has */
-	char complaint[sizeof(((struct err *) 0)->text)];
+	char last_error[sizeof(((struct err *) 0)->text)];
 };
 
 struct publisher {
@@ -86,13 +86,13 @@ static void report_error(struct published_file *p, int rc, const struct err *e)
 {
 	const char *now = rc < 0 ? e->text : "";
 
-	if (!strcmp(now, p->complaint))
+	if (!strcmp(now, p->last_error))
 		return;
 	if (rc < 0)
 		log_error("%s: cannot update: %s", p->path, now);
 	else
 		log_info("%s: up to date again", p->path);
-	snprintf(p->complaint, sizeof(p->complaint), "%s", now);
+	snprintf(p->last_error, sizeof(p->last_error), "%s", now);
 }
 
 static int refresh_text(struct published_file *p, struct db *db, int (*make)(struct db *, struct buf *, struct err *),
@@ -158,7 +158,7 @@ static void *publisher_run(void *user)
 		}
 		db_release(db);
 		background_pause(b, clock_now() + MIN_INTERVAL);
-		until = clock_now() + (*p->snapshot.complaint || *p->fabric.complaint || *p->costs.complaint ?
+		until = clock_now() + (*p->snapshot.last_error || *p->fabric.last_error || *p->costs.last_error ?
 				       MIN_INTERVAL : INTERVAL);
 		pthread_mutex_lock(&b->lock);
 		while (!p->nudged && !b->stop && clock_wait(&b->wake, &b->lock, until) == 0)
@@ -174,10 +174,8 @@ struct publisher *publisher_start(struct db_pool *pool, const struct settings *s
 {
 	struct publisher *p = calloc(1, sizeof(*p));
 
-	if (!p) {
-		err_set(e, "out of memory");
-		return NULL;
-	}
+	if (!p)
+		return err_null(e, "out of memory");
 	p->pool = pool;
 	p->snapshot.path = s->snapshot_file;
 	p->fabric.path = s->fabric_file;

@@ -249,10 +249,8 @@ struct upkeep *upkeep_start(const struct settings *s, struct db_pool *pool, stru
 {
 	struct upkeep *u = calloc(1, sizeof(*u));
 
-	if (!u) {
-		err_set(e, "out of memory");
-		return NULL;
-	}
+	if (!u)
+		return err_null(e, "out of memory");
 	u->settings = s;
 	u->pool = pool;
 	u->bases = b;

@@ -54,11 +54,11 @@ struct hierarchy_host *hierarchy_add_host(struct hierarchy *h, const char *name,
 static int hosts_compare(const void *a, const void *b)
 {
 	const struct hierarchy_host *x = a, *y = b;
+	int order = 0;
 
-	for (unsigned l = 0; l < HIERARCHY_LEVELS; l++)
-		if (x->at[l] != y->at[l])
-			return x->at[l] < y->at[l] ? -1 : 1;
-	return strcmp(x->name, y->name);
+	for (unsigned l = 0; !order && l < HIERARCHY_LEVELS; l++)
+		order = COMPARE(x->at[l], y->at[l]);
+	return order ?: strcmp(x->name, y->name);
 }
 
 void hierarchy_sort(struct hierarchy *h)

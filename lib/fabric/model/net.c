@@ -121,9 +121,7 @@ static int ends_compare(const void *a, const void *b)
 {
 	const struct net_host_end *x = a, *y = b;
 
-	if (x->host != y->host)
-		return x->host < y->host ? -1 : 1;
-	return (x->of > y->of) - (x->of < y->of);
+	return COMPARE(x->host, y->host) ?: COMPARE(x->of, y->of);
 }
 
 /* The links of the plane's hosts, by host. */
@@ -278,9 +276,7 @@ static int order_compare(const void *a, const void *b)
 {
 	const struct order *x = a, *y = b;
 
-	if (x->hosts != y->hosts)
-		return x->hosts > y->hosts ? -1 : 1;
-	return (x->plane > y->plane) - (x->plane < y->plane);
+	return COMPARE(y->hosts, x->hosts) ?: COMPARE(x->plane, y->plane);
 }
 
 int planes_find(struct fabric *f)

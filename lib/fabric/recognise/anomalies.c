@@ -93,9 +93,7 @@ static void list_spines(const struct fabric *f, struct buf *out)
 
 static int counts_compare(const void *a, const void *b)
 {
-	const unsigned *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
+	return COMPARE(*(const unsigned *) a, *(const unsigned *) b);
 }
 
 /* Trunks with fewer cables than most, or hosts with a slower link. */

@@ -201,7 +201,7 @@ static int titles_compare(const void *a, const void *b)
 	const struct titled *x = a, *y = b;
 
 	return y->is_switch - x->is_switch ?: strverscmp(x->name, y->name) ?: strcmp(x->device, y->device) ?:
-		(x->number > y->number) - (x->number < y->number) ?: (x->end > y->end) - (x->end < y->end);
+	       COMPARE(x->number, y->number) ?: COMPARE(x->end, y->end);
 }
 
 /*
@@ -433,21 +433,16 @@ static int add_hosts(struct fabric *f, const struct fabric_draft *m, struct titl
 static int cables_compare(const void *a, const void *b)
 {
 	const struct cable *x = a, *y = b;
-	const unsigned left[] = { x->a, x->b, x->port_a, x->port_b }, right[] = { y->a, y->b, y->port_a, y->port_b };
 
-	for (unsigned i = 0; i < 4; i++)
-		if (left[i] != right[i])
-			return left[i] < right[i] ? -1 : 1;
-	return 0;
+	return COMPARE(x->a, y->a) ?: COMPARE(x->b, y->b) ?:
+	       COMPARE(x->port_a, y->port_a) ?: COMPARE(x->port_b, y->port_b);
 }
 
 static int links_compare(const void *a, const void *b)
 {
 	const struct fabric_link *x = a, *y = b;
 
-	if (x->a != y->a)
-		return x->a < y->a ? -1 : 1;
-	return (x->b > y->b) - (x->b < y->b);
+	return COMPARE(x->a, y->a) ?: COMPARE(x->b, y->b);
 }
 
 /* Adds the cables, each once, as links of one cable between nodes; drops those from a node to itself. */

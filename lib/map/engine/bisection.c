@@ -433,9 +433,7 @@ static int by_cost(const void *a, const void *b)
 {
 	const struct cut *x = a, *y = b;
 
-	if (x->cost != y->cost)
-		return x->cost < y->cost ? -1 : 1;
-	return (x->second > y->second) - (x->second < y->second);
+	return COMPARE(x->cost, y->cost) ?: COMPARE(x->second, y->second);
 }
 
 /* Fully refines the best cuts; the cheapest is then at [0]. */

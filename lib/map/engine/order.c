@@ -57,11 +57,11 @@ static int by_path(const void *x, const void *y, void *hosts)
 	const struct hosts *h = hosts;
 	unsigned a = *(const unsigned *) x, b = *(const unsigned *) y;
 	const unsigned *p = h->places->place[h->first[a]].path, *q = h->places->place[h->first[b]].path;
+	int order = 0;
 
-	for (unsigned l = 0; l < h->places->network->nlevels; l++)
-		if (p[l] != q[l])
-			return p[l] < q[l] ? -1 : 1;
-	return a < b ? -1 : 1;
+	for (unsigned l = 0; !order && l < h->places->network->nlevels; l++)
+		order = COMPARE(p[l], q[l]);
+	return order ?: COMPARE(a, b);
 }
 
 static int by_name(const void *x, const void *y, void *hosts)

@@ -165,9 +165,7 @@ static int by_cost(const void *a, const void *b)
 {
 	const struct search_trial *x = a, *y = b;
 
-	if (x->cost != y->cost)
-		return x->cost < y->cost ? -1 : 1;
-	return (x->slot > y->slot) - (x->slot < y->slot);
+	return COMPARE(x->cost, y->cost) ?: COMPARE(x->slot, y->slot);
 }
 
 /* Those after so many are left, and of those of one cost all but one: they are alike. */

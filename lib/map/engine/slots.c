@@ -11,9 +11,7 @@ static int by_key(const void *a, const void *b, void *of)
 	unsigned x = *(const unsigned *) a, y = *(const unsigned *) b;
 	const double *key = of;
 
-	if (key[x] != key[y])
-		return key[x] < key[y] ? -1 : 1;
-	return (x > y) - (x < y);
+	return COMPARE(key[x], key[y]) ?: COMPARE(x, y);
 }
 
 void engine_order(const double *key, unsigned n, unsigned *order)
@@ -113,9 +111,7 @@ static int paths_of_places(struct paths *t, const struct places *p)
 
 static int by_size(const void *a, const void *b)
 {
-	double x = *(const double *) a, y = *(const double *) b;
-
-	return (x < y) - (x > y);
+	return COMPARE(*(const double *) b, *(const double *) a);
 }
 
 /*
@@ -200,9 +196,8 @@ static int path_order(const void *x, const void *y, void *paths)
 	const struct paths *t = paths;
 	unsigned a = *(const unsigned *) x, b = *(const unsigned *) y, l = paths_parted(t, a, b);
 
-	if (l == t->levels)
-		return (a > b) - (a < b);
-	return t->number[(size_t) a * t->levels + l] < t->number[(size_t) b * t->levels + l] ? -1 : 1;
+	return l == t->levels ? COMPARE(a, b) :
+	       COMPARE(t->number[(size_t) a * t->levels + l], t->number[(size_t) b * t->levels + l]);
 }
 
 /* Level by level, the domains into which the sorted slots part. */

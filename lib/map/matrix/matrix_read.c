@@ -150,14 +150,9 @@ static inline int weight_read(struct matrix_scan *s, double *out)
 	return 0;
 }
 
-static int pair_keep(struct matrix_scan *s, unsigned a, unsigned b, double weight)
-{
-	return matrix_entries_add(s->found, a, b, weight) ? scan_wrong(s, "out of memory") : 0;
-}
-
 static inline int pair_add(struct matrix_scan *s, unsigned a, unsigned b, double weight)
 {
-	return weight == 0 ? 0 : pair_keep(s, a, b, weight);
+	return weight != 0 && matrix_entries_add(s->found, a, b, weight) ? scan_wrong(s, "out of memory") : 0;
 }
 
 /* --- dense text --- */
@@ -407,11 +402,6 @@ static int line_kind(const struct matrix_scan *s)
 	return -1;
 }
 
-static bool prof_looks(const struct matrix_scan *s)
-{
-	return line_kind(s) >= 0;
-}
-
 static int prof_read(struct matrix_scan *s)
 {
 	for (; line_seek_past(s, "#"); line_skip(s)) {
@@ -458,7 +448,7 @@ static int scan_any(struct matrix_scan *s)
 	}
 	if (!line_seek_past(s, "#%"))
 		return 0;
-	if (prof_looks(s))
+	if (line_kind(s) >= 0)
 		return prof_read(s);
 	return looks_graph(s->at) ? graph_read(s) : dense_read(s);
 }

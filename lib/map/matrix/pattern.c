@@ -527,9 +527,7 @@ static bool balance(unsigned ranks, unsigned sides, unsigned most, unsigned *sid
 
 static int by_length(const void *a, const void *b)
 {
-	unsigned x = *(const unsigned *) a, y = *(const unsigned *) b;
-
-	return x < y ? 1 : x > y ? -1 : 0;
+	return COMPARE(*(const unsigned *) b, *(const unsigned *) a);
 }
 
 /* MPI_Dims_create of MPICH, and of Open MPI, which multiplies the shortest side by each prime factor in turn. */

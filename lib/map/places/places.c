@@ -348,11 +348,11 @@ static void domain_fill(struct node *n, struct places *p, int domain)
 static int path_order(const void *x, const void *y)
 {
 	const struct place *a = x, *b = y;
+	int order = 0;
 
-	for (int l = 0; l < PLACES_LEVELS; l++)
-		if (a->path[l] != b->path[l])
-			return a->path[l] < b->path[l] ? -1 : 1;
-	return (a->id > b->id) - (a->id < b->id);
+	for (int l = 0; !order && l < PLACES_LEVELS; l++)
+		order = COMPARE(a->path[l], b->path[l]);
+	return order ?: COMPARE(a->id, b->id);
 }
 
 static int not_there(const struct places *p, const char *host, struct err *e)

@@ -134,11 +134,7 @@ static int seat_compare(const void *a, const void *b)
 {
 	const struct seat *x = a, *y = b;
 
-	if (x->host != y->host)
-		return x->host < y->host ? -1 : 1;
-	if (x->leaf != y->leaf)
-		return x->leaf < y->leaf ? -1 : 1;
-	return (x->rank > y->rank) - (x->rank < y->rank);
+	return COMPARE(x->host, y->host) ?: COMPARE(x->leaf, y->leaf) ?: COMPARE(x->rank, y->rank);
 }
 
 /*
@@ -225,9 +221,7 @@ static int srun_env(const struct writer *w, struct err *e)
 
 static int leaf_compare(const void *a, const void *b)
 {
-	unsigned x = *(const unsigned *) a, y = *(const unsigned *) b;
-
-	return (x > y) - (x < y);
+	return COMPARE(*(const unsigned *) a, *(const unsigned *) b);
 }
 
 static int same_pus(const struct writer *w, unsigned a, unsigned b, bool *same)
