@@ -100,8 +100,12 @@ struct table;
 int cmd_print_list(const struct cmd *c, struct buf *path, const char *list, const char *truncated, const char *heads,
 		   void (*row)(struct table *t, const json_t *row), struct err *e);
 
-/* Write bytes to a file, atomically; directly into a device or pipe; to stdout when path is NULL. */
+/*
+ * Write bytes to a file, atomically; directly into a device or pipe; to stdout when path is NULL. cmd_writable: whether
+ * it can be, before the work; cmd_parse has asked for each option of CMD_OUTPUT.
+ */
 bool cmd_is_device(const char *path);
+int cmd_writable(const char *path, struct err *e);
 int cmd_write(const char *path, const struct buf *b, struct err *e);
 
 #endif

@@ -39,6 +39,9 @@ int cmd_parse_common(struct cmd *c, int argc, char **argv)
 int cmd_parse(struct cmd *c, const struct cmd_syntax *s, void *args, int argc, char **argv, struct err *e)
 {
 	cmd_line_parse(s, args, &common_syntax, c, argc, argv);
+	for (const struct cmd_option *o = s->options; o && (o->name || o->letter); o++)
+		if (o->value.form == ARG_OUTPUT && cmd_writable(*(const char **) ((char *) args + o->value.at), e))
+			return -1;
 	return settings_load_named(c->config, &c->settings, e);
 }
 
@@ -364,6 +367,23 @@ bool cmd_is_device(const char *path)
 	struct stat st;
 
 	return !strncmp(path, "/dev/", 5) || (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
+}
+
+int cmd_writable(const char *path, struct err *e)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	char folder[PATH_MAX];
+	struct stat st;
+
+	if (!path || (cmd_is_device(path) && !access(path, W_OK)))
+		return 0;
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int) (slash - path) + 1 : 1, slash ? path : ".");
+	if (!cmd_is_device(path) && !access(folder, W_OK | X_OK)) {
+		if (stat(path, &st) || !S_ISDIR(st.st_mode))
+			return 0;
+		errno = EISDIR;
+	}
+	return err_set(e, "%s: %s", path, strerror(errno));
 }
 
 int cmd_write(const char *path, const struct buf *b, struct err *e)

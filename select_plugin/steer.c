@@ -386,6 +386,31 @@ static bool all_nodes(struct attempt *a, struct candidate_set *s)
 	       offer_within_budget(a, s, s->list, s->count, nodes);
 }
 
+/*
+ * Of --gpus with --cpus-per-gpu Slurm before 24.11 counts no more devices on a node than there are CPUs for when it has
+ * taken off the cores that neither the tasks nor the devices near them need (gres_select_filter_sock_core()). For as
+ * many tasks as the cores have room for it takes none off.
+ */
+static bool needs_far_devices(const struct attempt *a, const struct candidate_set *s)
+{
+	unsigned count = a->plan.choice.count;
+
+	/* A path has no more cores than the devices of each node need. */
+	return count && s->req->device_cpus && job_request_waits(s->req) &&
+	       (!s->req->request.path.steps || s->req->devices % count == 0);
+}
+
+static bool far_devices(struct attempt *a, struct candidate_set *s)
+{
+	const struct candidate_node *list = a->plan.choice.list;
+	unsigned count = a->plan.choice.count;
+	uint32_t room = UINT32_MAX;
+
+	for (unsigned i = 0; i < count; i++)
+		room = MIN(room, job_request_capacity(s->req, list[i].need_cores, list[i].node));
+	return budget_draw(&s->budget, count) && offer_shares(a, s, list, count, count, room);
+}
+
 /* Whether the largest domain of each node is a choice: not for a path, nor where each task is to have its own. */
 static bool domains_satisfy(const struct attempt *a, const struct candidate_set *s)
 {
@@ -456,6 +481,7 @@ static const struct {
 	{ true, is_uneven, either_share },
 	{ true, NULL, best_nodes },
 	{ true, has_even_shares, all_nodes },
+	{ true, needs_far_devices, far_devices },
 	{ false, domains_satisfy, largest_domains },
 };
 

@@ -130,7 +130,7 @@ struct finding {
 	bool bound;			/* --gres-flags=enforce-binding */
 	struct amount {
 		uint64_t most, sum;	/* on a node, on all nodes */
-	} bindable, cpus;		/* devices, by that; CPUs of the cores that it may have */
+	} bindable, supplied;		/* devices, by that; those for which its cores have the CPUs of device_cpus */
 	struct job_holding holding;
 	unsigned known, largest;	/* cores of the largest domain */
 	int differs;			/* a node of which slurm.conf and snapshot disagree; -1: none */
@@ -234,7 +234,9 @@ static struct finding finding_search(const struct job_request *req, const struct
 			f.step_least = f.step_least ? MIN(f.step_least, tasks) : tasks;
 			f.step_tasks += f.step_least;
 		}
-		amount_add(&f.cpus, tasks ? (uint64_t) cores * node->tpc : 0);
+		if (tasks && req->device_cpus)
+			amount_add(&f.supplied, MIN(device_available(devices, i),
+						    cores * node->tpc / req->device_cpus));
 		if (path && tasks)
 			range_add(&f, least, req->node_tasks ? MIN(tasks, req->node_tasks) : tasks, needs_it);
 		f.known += shape != NULL;
@@ -310,11 +312,10 @@ static bool binds(const struct job_request *req, const struct finding *f)
 	return !f->bound || amount_has(&f->bindable, req->max_nodes, f->devices->total);
 }
 
-/* Whether they may have all CPUs of --cpus-per-gpu. */
+/* Whether they may have all devices with the CPUs of --cpus-per-gpu. */
 static bool cpus_suffice(const struct job_request *req, const struct finding *f)
 {
-	return req->overcommit ||
-	       amount_has(&f->cpus, req->max_nodes, (uint64_t) req->devices * req->device_cpus);
+	return req->overcommit || !req->device_cpus || amount_has(&f->supplied, req->max_nodes, req->devices);
 }
 
 /*
@@ -398,10 +399,9 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 			 req->node_tasks == each ? "node" : "socket", each, each);
 	job_request_need(req, each, f->named >= 0 ? f->named : f->node, &need);
 	if (f->holding.nodes && !cpus_suffice(req, f))
-		return err_set(e, "%s cannot be met: %u GPUs with %u CPUs each need %llu CPUs, but such cores of the"
-			       " nodes that it may get have at most %llu", option, req->devices, req->device_cpus,
-			       (unsigned long long) req->devices * req->device_cpus, (unsigned long long)
-			       MIN(f->cpus.sum, f->cpus.most * req->max_nodes));
+		return err_set(e, "%s cannot be met: the job needs %u GPUs with %u CPUs each, but such cores of the"
+			       " nodes that it may get suffice for %llu", option, req->devices, req->device_cpus,
+			       (unsigned long long) MIN(f->supplied.sum, f->supplied.most * req->max_nodes));
 	if (job_request_may_hold(req, &f->holding) && !steps_start(req, f))
 		return err_set(e, "%s cannot be met: with --ntasks-per-core=1 and devices for each task, Slurm starts"
 			       " no fewer tasks of a step on a node than on the next, and so the job's nodes hold %llu"

@@ -110,12 +110,18 @@ const struct option *options_names(void)
 static bool set_by_user[OPTIONS];
 static options_path_fn *resolve_path = options_copy_path;
 
+static size_t option_find(const char *name)
+{
+	size_t i = 0;
+
+	while (i < OPTIONS - 1 && strcmp(rows[i].name, name))
+		i++;
+	return i;
+}
+
 bool options_set_by_user(const char *name)
 {
-	for (size_t i = 0; i < OPTIONS; i++)
-		if (!strcmp(rows[i].name, name))
-			return set_by_user[i];
-	return false;
+	return set_by_user[option_find(name)];
 }
 
 void options_list_given(struct buf *out)
@@ -188,23 +194,56 @@ static const char *variable_of(size_t which, char name[static VARIABLE_SIZE])
 	return name;
 }
 
+static const char *default_prefix(void)
+{
+	return spank_context() == S_CTX_LOCAL ? "SLURM" :
+	       strcmp(program_invocation_short_name, "salloc") ? "SBATCH" : "SALLOC";
+}
+
+static void default_name(size_t which, char name[static VARIABLE_SIZE])
+{
+	snprintf(name, VARIABLE_SIZE, "%s_%s", default_prefix(), rows[which].name);
+	for (char *c = name; *c; c++)
+		*c = *c == '-' ? '_' : toupper(*c);
+}
+
 /*
  * A user's default in the environment, as Slurm's own options have: SBATCH_TOPO_FIT, SALLOC_TOPO_FIT, SLURM_TOPO_FIT
  * for srun. Slurm reads it as one of the job around, which comes first.
  */
 static void take_default(size_t which)
 {
-	bool is_srun = spank_context() == S_CTX_LOCAL, is_salloc = !strcmp(program_invocation_short_name, "salloc");
 	char name[VARIABLE_SIZE], variable[VARIABLE_SIZE];
 	const char *value;
 
-	snprintf(name, sizeof(name), "%s_%s", is_srun ? "SLURM" : is_salloc ? "SALLOC" : "SBATCH", rows[which].name);
-	for (char *c = name; *c; c++)
-		*c = *c == '-' ? '_' : toupper(*c);
+	default_name(which, name);
 	if (spank_context() == S_CTX_REMOTE || !(value = getenv(name)) || !*value ||
 	    setenv(variable_of(which, variable), value, 0))
 		return;
 	snprintf(given[which].source, sizeof(given[which].source), "%.28s: ", name);
+}
+
+/* Variables of that form that are no option's. */
+static void warn_unknown_defaults(void)
+{
+	char prefix[16], name[VARIABLE_SIZE];
+
+	snprintf(prefix, sizeof(prefix), "%s_TOPO_", default_prefix());
+	for (char **v = environ; spank_context() != S_CTX_REMOTE && *v; v++) {
+		size_t i = 0;
+
+		if (strncmp(*v, prefix, strlen(prefix)))
+			continue;
+		for (; i < OPTIONS; i++) {
+			default_name(i, name);
+			if (!strncmp(*v, name, strlen(name)) && (*v)[strlen(name)] == '=')
+				break;
+		}
+		snprintf(name, sizeof(name), "%.*s", (int) strcspn(*v, "="), *v);
+		if (i == OPTIONS)
+			slurm_error("topiary: %s in the environment is no option of Topiary's; ignored",
+				    printable(name));
+	}
 }
 
 static bool applies_to_tasks(size_t which)
@@ -231,8 +270,40 @@ static void warn_task_option(size_t which)
 			    " --het-group=%u", name, sign, value_of(value), component, component);
 }
 
+/* Whether the user gave it here, and not the environment. */
+static bool is_given(size_t which)
+{
+	const char *value = given[which].value, *before = given[which].of_user;
+
+	return value && (!before || strcmp(value, before));
+}
+
+/* What was given and has no effect: what slurmctld acts on, of a step; and beside another option. */
+static void warn_idle(void)
+{
+	static const struct { const char *option, *beside, *value; } idle[] = {
+		{ "topo-fit", "topo-request", NULL }, { "topo-level", "topo-request", NULL },
+		{ "topo-level", "topo-fit", "off" },
+	};
+	bool is_step = spank_context() == S_CTX_LOCAL && getenv("SLURM_JOB_ID");
+
+	for (size_t i = 0; i < OPTIONS; i++)
+		if (is_step && rows[i].remote == ignore && is_given(i))
+			slurm_error("topiary: --%s has no effect on a step: give it to sbatch or salloc, which choose"
+				    " the job's cores", rows[i].name);
+	for (size_t i = 0; !is_step && i < sizeof(idle) / sizeof(*idle); i++) {
+		size_t option = option_find(idle[i].option), beside = option_find(idle[i].beside);
+
+		if (is_given(option) && is_given(beside) && strcasecmp(given[option].value, "require") &&
+		    (!idle[i].value || !strcasecmp(given[beside].value, idle[i].value)))
+			slurm_error("topiary: --%s=%s has no effect beside --%s=%s", idle[i].option,
+				    given[option].value, idle[i].beside, given[beside].value);
+	}
+}
+
 unsigned options_end_component(spank_t sp)
 {
+	warn_idle();
 	for (size_t i = 0; i < OPTIONS; i++) {
 		warn_task_option(i);
 		char name[VARIABLE_SIZE];
@@ -313,6 +384,7 @@ int options_register(spank_t sp, options_path_fn *resolve)
 		set = getenv(variable_of(i, name));
 		given[i].of_user = set ? strdup(set) : NULL;
 	}
+	warn_unknown_defaults();
 	return 0;
 }
 

@@ -73,7 +73,7 @@ static const struct cmd_option options[] = {
 	{ "cores", 0, "LIST", CMD_TEXT(cores), "Highlight these cores in the drawing, e.g. 0-3,8" },
 	{ "job", 0, "ID", CMD_NUMBER(job, 1, UINT32_MAX),
 	  "Highlight the cores of this running job; with --cores, label them as this job's" },
-	{ "output", 'o', "FILE", CMD_TEXT(output), "Write to FILE instead of standard output" },
+	{ "output", 'o', "FILE", CMD_OUTPUT(output), "Write to FILE instead of standard output" },
 	{0},
 };
 

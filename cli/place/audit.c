@@ -82,7 +82,7 @@ static const struct cmd_option options[] = {
 	  "only starts of these days" },
 	{ "sacct", 0, "FILE", CMD_TEXT(sacct), "Replay the jobs of this output of sacct, as `topiary replay`" },
 	{ "observed", 0, NULL, CMD_FLAG(observed), "Add what TopoMode=observe recorded on this host" },
-	{ "html", 0, "FILE", CMD_TEXT(html), "Write the report also as one page with pictures" },
+	{ "html", 0, "FILE", CMD_OUTPUT(html), "Write the report also as one page with pictures" },
 	{0},
 };
 
@@ -345,6 +345,8 @@ static int collect(struct input *u, struct args *a, struct err *e)
 {
 	size_t n = u->audit.s.nnodes;
 
+	if (cmd_writable("NODE.xml", e))
+		return -1;
 	for (size_t i = 0; i < 2 * n; i++) {
 		const struct scontrol_node *node = &u->audit.s.nodes[i % n];
 		bool full = node->allocated >= node->sockets * node->cores * node->threads;

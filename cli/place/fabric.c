@@ -551,7 +551,7 @@ static const struct cmd_option options[] = {
 	  "hosts)" },
 	{ "import", 0, NULL, CMD_FLAG(import), "discover: store what was found in the registry" },
 	{ "limit", 0, "N", CMD_NUMBER(limit, 1, UINT32_MAX), "history: only the last N versions" },
-	{ "output", 'o', "FILE", CMD_TEXT(output), "Write to FILE, atomically" },
+	{ "output", 'o', "FILE", CMD_OUTPUT(output), "Write to FILE, atomically" },
 	{0},
 };
 

@@ -99,6 +99,23 @@ static int rankfile_output_check(const struct rankfile_output *o, struct err *e)
 	return 0;
 }
 
+static void rankfile_output_name(const struct rankfile_output *o, const char *format, char file[static PATH_MAX])
+{
+	snprintf(file, PATH_MAX, strchr(o->formats, ',') ? "%s.%s" : "%s", o->file ? o->file : "", format);
+}
+
+static int rankfile_output_writable(const struct rankfile_output *o, struct err *e)
+{
+	char format[FORMAT_MAX], file[PATH_MAX];
+
+	for (const char *at = o->formats; o->file && format_next(&at, format);) {
+		rankfile_output_name(o, format, file);
+		if (cmd_writable(file, e))
+			return -1;
+	}
+	return 0;
+}
+
 static int rankfile_output_write(const struct cmd *c, const struct rankfile_output *o, struct places *p,
 			  const struct mapping *m, struct err *e)
 {
@@ -109,7 +126,7 @@ static int rankfile_output_write(const struct cmd *c, const struct rankfile_outp
 	for (const char *at = o->formats; rc == 0 && format_next(&at, format);) {
 		struct buf text = {0};
 
-		snprintf(file, sizeof(file), strchr(o->formats, ',') ? "%s.%s" : "%s", o->file ? o->file : "", format);
+		rankfile_output_name(o, format, file);
 		if (rankfile_wants_numbers(format) && !p->numbers && numbers_load(c, o->topology, p, e))
 			rc = err_within(e, "%s", format);
 		else if (rankfile_write(format, p, m, &text, e) || cmd_write(*file ? file : NULL, &text, e))
@@ -251,7 +268,7 @@ static const struct cmd_option options[] = {
 	{ "format", 0, "NAME", CMD_TEXT(output.formats),
 	  "The format of the rank file: plain (default), openmpi, openmpi-seq, openmpi5, mpich, "
 	  "intelmpi, mvapich2, cray or srun; with several, a,b, -o FILE writes FILE.a and FILE.b" },
-	{ "env", 0, "FILE", CMD_TEXT(output.env),
+	{ "env", 0, "FILE", CMD_OUTPUT(output.env),
 	  "Write the environment variables that the launcher needs to FILE, NAME=value per line" },
 	{ "topology", 0, "HOSTS=FILE;...", CMD_TEXT(output.topology),
 	  "The nodes' exported XML, for formats that use OS CPU numbers (default: from the registry)" },
@@ -566,7 +583,7 @@ int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 	double less = 0;
 	int rc = -1;
 
-	if (cmd_parse(c, &syntax, &a, argc, argv, e))
+	if (cmd_parse(c, &syntax, &a, argc, argv, e) || rankfile_output_writable(&a.output, e))
 		return -1;
 	/* Before anything that takes time: most programs that srun starts are not learned. */
 	if (a.learned && learned_find(&a, &l, e))

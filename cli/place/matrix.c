@@ -36,7 +36,7 @@ static const struct verb {
 static const struct cmd_option options[] = {
 	{ "format", 0, "NAME", CMD_TEXT(format),
 	  "Output format: mm (Matrix Market, default), dense (text) or grf (Scotch); show: svg" },
-	{ "output", 'o', "FILE", CMD_TEXT(output), "Write the matrix to FILE, atomically" },
+	{ "output", 'o', "FILE", CMD_OUTPUT(output), "Write the matrix to FILE, atomically" },
 	{ "info", 0, NULL, CMD_FLAG(info),
 	  "Print the number of ranks and pairs, bytes, and the heaviest pairs; write the matrix only with -o" },
 	{ "generate", 0, "RULE", CMD_TEXT(rule), "Generate a matrix: stencil2d:XxY[:5|9], stencil3d:XxYxZ[:7|27], "

@@ -123,6 +123,7 @@ int cmd_whatif(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct answer answers[] = { { .fit = "prefer" }, { .fit = "require" }, { .fit = "off" } };
 	const size_t n = sizeof(answers) / sizeof(answers[0]);
+	bool starts = false;
 	json_t *list = json_array();
 	struct table *t = NULL;
 	struct args a = {0};
@@ -131,6 +132,8 @@ int cmd_whatif(struct cmd *c, int argc, char **argv, struct err *e)
 	rc = cmd_parse(c, &syntax, &a, argc, argv, e);
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = ask(&a.line, &answers[i], e);
+	for (size_t i = 0; i < n; i++)
+		starts |= answers[i].nodes != NULL;
 	if (rc == 0 && !c->json)
 		t = table_new("FIT|START|>CPUS|NODES|PARTITION");
 	for (size_t i = 0; rc == 0 && i < n; i++) {
@@ -149,7 +152,7 @@ int cmd_whatif(struct cmd *c, int argc, char **argv, struct err *e)
 	}
 	if (rc == 0)
 		rc = c->json ? cmd_print_new(json_pack("{s:O}", "whatif", list), e) : table_finish(t, e);
-	if (rc == 0 && !c->json)
+	if (rc == 0 && !c->json && starts)
 		puts("START is that of sbatch --test-only: later by an estimate for the jobs that wait in the "
 		     "partition, so that backfill may start it earlier");
 	for (size_t i = 0; i < n; i++) {
@@ -158,5 +161,5 @@ int cmd_whatif(struct cmd *c, int argc, char **argv, struct err *e)
 		free(answers[i].refusal);
 	}
 	json_decref(list);
-	return rc;
+	return rc == 0 && !starts ? err_set(e, "the job would not start with any --topo-fit") : rc;
 }

@@ -67,6 +67,7 @@ static void option_store(const struct parser *p, const struct cmd_option *o, con
 
 	switch (o->value.form) {
 	case ARG_TEXT:
+	case ARG_OUTPUT:
 		*(const char **) to = text;
 		break;
 	case ARG_FLAG:

@@ -22,6 +22,7 @@ struct cmd_arg {
 	enum cmd_arg_form {
 		ARG_NONE,
 		ARG_TEXT,	/* const char *, borrowed from argv */
+		ARG_OUTPUT,	/* the same: a file that is written */
 		ARG_WORDS,	/* struct cmd_words; operands only */
 		ARG_COMMAND,	/* struct cmd_words; operands only, the first and all that follows it, options too */
 		ARG_FLAG,	/* bool, becomes true */
@@ -40,6 +41,7 @@ struct cmd_arg {
 
 #define CMD_MEMBER(member) .at = offsetof(struct args, member), .size = sizeof(((struct args *) 0)->member)
 #define CMD_TEXT(member) { .form = ARG_TEXT, CMD_MEMBER(member) }
+#define CMD_OUTPUT(member) { .form = ARG_OUTPUT, CMD_MEMBER(member) }
 #define CMD_WORDS(member) { .form = ARG_WORDS, CMD_MEMBER(member) }
 #define CMD_COMMAND(member) { .form = ARG_COMMAND, CMD_MEMBER(member) }
 #define CMD_FLAG(member) { .form = ARG_FLAG, CMD_MEMBER(member) }

@@ -24,6 +24,28 @@ def test_option_is_refused_at_submission(cluster, option, words):
     assert all(word in lines[0] for word in words), lines
 
 
+@pytest.mark.parametrize("command, variables, words", [
+    ("sbatch -H --topo-fit=off --topo-request=/l3=1/core=4 -n4 --wrap=true", {},
+     "--topo-fit=off has no effect beside --topo-request=/l3=1/core=4"),
+    ("sbatch -H --topo-level=l3 --topo-fit=off -n4 --wrap=true", {},
+     "--topo-level=l3 has no effect beside --topo-fit=off"),
+    ("sbatch -H --topo-fit=require --topo-request=/l3=1/core=4 -n4 --wrap=true", {}, None),
+    ("sbatch -H --topo-request=/l3=1/core=4 -n4 --wrap=true", {"SBATCH_TOPO_FIT": "off"}, None),
+    ("sbatch -H --wrap=true", {"SBATCH_TOPO_LEVL": "l3", "SLURM_TOPO_LEVL": "l3"},
+     "SBATCH_TOPO_LEVL in the environment is no option of Topiary's; ignored"),
+    ("salloc -Q -n1 -w cn1 srun --topo-level=l3 true", {}, "--topo-level has no effect on a step: give it to sbatch or"
+     " salloc, which choose the job's cores"),
+    ("salloc -Q -n1 -w cn1 --topo-level=l3 srun true", {"SLURM_TOPO_FIT": "prefer"}, None),
+])
+def test_what_has_no_effect_is_said(cluster, command, variables, words):
+    """What was given here, and not by a default of the user's or by the job around."""
+    done = cluster.command(command.split(), user="nobody", env=cluster.env(**variables))
+    said = [line.partition("topiary: ")[2] for line in done.stderr.split("\n") if "topiary: " in line]
+    if done.stdout:
+        cluster.command(["scancel", done.stdout.split()[-1]])
+    assert said == ([words] if words else [])
+
+
 @pytest.mark.parametrize("command, option", [("srun", "--topo-matrix=/etc/passwd"),
                                              ("salloc", "--topo-capture=/tmp/capture")])
 def test_option_of_batch_jobs_is_refused_by_others(cluster, command, option):

@@ -67,6 +67,11 @@ def whole(request, folders):
        "4 tasks on one node\ncores    cn3 0-1,8-11")
       for more in ("", "-N1")),
     ("-w cn3,cn4 -n4 --gpus=2 --cpus-per-gpu=8 --topo-request=/core=4", "4 tasks on 2 nodes, 2 on each"),
+    # No package is near all GPUs, which Slurm 22.05 counts with the cores of all.
+    *((f"-w cn3 -N1 -n2 --gpus=3 --cpus-per-gpu=4 {word}", f"2 tasks on one node\ncores    cn3 {cores}")
+      for word, cores in (("--topo-request=/package=1/core=6", "0-5"), ("--topo-request=/package=2/core=3", "0-2,8-10"),
+                          ("--topo-fit=require --topo-level=package", "0-5"))),
+    ("-w cn3,cn4 -N2 -n2 --gpus=7 --cpus-per-gpu=2 --topo-fit=require --topo-level=package", "2 tasks on 2 nodes"),
     # Slurm has no cores for more than the only task.
     ("-w cn3 -N1 -n1 -c10 --ntasks-per-node=2 --topo-request=/package=1/core=5", "1 task of 5 cores on one node"),
     ("-w cn3 -N1 -n1 --ntasks-per-node=2 --topo-fit=spread --topo-mem=require --mem=9", "1 task of 1 core on one node"),
@@ -162,8 +167,10 @@ def test_cores_are_divided_as_the_gpus_are(cluster, words, wanted):
      " --ntasks-per-node=4 Slurm uses only nodes with room for 4 tasks)"),
     ("-w cn4 -N1 -n3 --gres=gpu:3 --cpus-per-gpu=7 --topo-level=package", "node cn4 cannot meet the requirement: the"
      " job needs 11 cores in one package, but its largest has 8\n"),
-    ("-n4 --gpus=4 --cpus-per-gpu=3 --topo-request=/package=1/core=2", "4 GPUs with 3 CPUs each need 12 CPUs, but such"
-     " cores of the nodes that it may get have at most 8"),
+    ("-n4 --gpus=4 --cpus-per-gpu=3 --topo-request=/package=1/core=2", "4 GPUs with 3 CPUs each, but such cores of"
+     " the nodes that it may get suffice for 2"),
+    # Three GPUs of one node, and of five on the other those for which a package has the CPUs.
+    ("-n2 -wcn3,cn4 -N2 --gpus=8 --cpus-per-gpu=4 --topo-level=package", "suffice for 7"),
     *((f"-n4 -wcn3,cn4 {more} --gpus=3 --cpus-per-gpu=4 --topo-request=/core=4", "not each needs as many for its part"
        " of 3 GPUs with 4 CPUs each") for more in ("", "-N2")),
     ("-n5 -wcn3,cn4 -N2 --gpus-per-task=1 --gres-flags=enforce-binding --topo-level=package --ntasks-per-core=1",

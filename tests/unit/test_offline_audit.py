@@ -514,6 +514,20 @@ def test_observed(past, tmp_path):
     assert "no start that was compared in these days" in past("--observed", "--days=1", status=1)
 
 
+@pytest.mark.parametrize("words, option", [
+    ("audit --jobs=gone --nodes=gone", "--html="), ("matrix gone", "-o"), ("fabric show gone", "-o"),
+    ("show --xml gone", "-o"),
+    ("map --matrix=gone --arch=gone", "-o"), ("map --matrix=gone --arch=gone -omap", "--env="),
+    ("map --matrix=gone --arch=gone --format=openmpi,srun", "-o")])
+def test_file_that_cannot_be_written_is_said_before_the_work(tmp_path, words, option):
+    """In the place of what else is wrong."""
+    (tmp_path / "folder.openmpi").mkdir()
+    (tmp_path / "folder").mkdir()
+    for file, why in (("nowhere/x", "No such file or directory"), ("folder", "Is a directory")):
+        done = command.topiary(*words.split(), f"{option}{tmp_path}/{file}", status=1, cwd=tmp_path)
+        assert f"{tmp_path}/{file}" in done.stderr and done.stderr.endswith(f": {why}\n") and not done.stdout, done
+
+
 def test_page(past, tmp_path):
     """Everything in one file, at home on a telephone and a wall, in the light and the dark; names are text."""
     if not PROGRAM:
