@@ -111,6 +111,12 @@ static void keep_usable(uint64_t *cores, const bitstr_t *usable, unsigned ncores
 			core_set_remove(cores, c);
 }
 
+void candidates_keep_usable(int node, bool gpus, uint64_t *cores)
+{
+	keep_usable(cores, node_record_table_ptr[node]->node_spec_bitmap, glue_cores(node));
+	keep_usable(cores, gpus ? NULL : glue_without_gpus(node), glue_cores(node));
+}
+
 /*
  * Reads the cores that the job may have on a node: not allocated, excluded, specialised or reserved for GPUs. Returns
  * their number.
@@ -121,8 +127,7 @@ static unsigned read_free(const struct candidate_set *s, int node)
 	unsigned cores = glue_cores(node);
 
 	core_set_complement(s->free_cores, taken, cores);
-	keep_usable(s->free_cores, node_record_table_ptr[node]->node_spec_bitmap, cores);
-	keep_usable(s->free_cores, s->gpus ? NULL : glue_without_gpus(node), cores);
+	candidates_keep_usable(node, s->gpus, s->free_cores);
 	exclusion_apply(s->excluded, node, s->free_cores);
 	return core_set_count(s->free_cores, core_set_words(cores));
 }

@@ -158,6 +158,12 @@ int candidates_unknown(const struct candidate_set *s);
 /* The first node with free cores for tasks that MaxCPUsPerNode and the partition's jobs there exclude; -1: none. */
 int candidates_capped(const struct candidate_set *s);
 
+/*
+ * Takes from the cores of a node those that no job may have (CoreSpecCount, CpuSpecList) or, without gpus, those that
+ * jobs with GPUs alone may have (RestrictedCoresPerGPU).
+ */
+void candidates_keep_usable(int node, bool gpus, uint64_t *cores);
+
 /* CPUs of a node that the jobs of a partition with MaxCPUsPerNode have. */
 uint32_t candidates_partition_cpus(const struct candidate_set *s, int node);
 

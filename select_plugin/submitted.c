@@ -2,23 +2,53 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "steer.h"
 
-#include "device.h"
+#include "candidates.h"
 #include "occupancy.h"
 #include "score/numa_memory.h"
 #include "shape/hostlist.h"
 
-/* The largest number of cores in one domain of an empty node. Nothing is known when memory is short: all. */
-static unsigned largest_domain(const struct shape *shape, enum level level)
+/* An empty node as a job sees it: without the cores that slurm.conf reserves for the system or for jobs with GPUs. */
+struct empty_node {
+	const struct shape *shape;
+	int node;
+	bool gpus;
+};
+
+static bool same_bits(const bitstr_t *a, const bitstr_t *b)
 {
-	uint64_t *all = malloc((core_set_words(shape->cores) + 1) * sizeof(*all));
+	return a == b || (a && b && bit_equal((bitstr_t *) a, (bitstr_t *) b));
+}
+
+static bool same_cores(const struct empty_node *a, const struct empty_node *b)
+{
+	return a->shape == b->shape && same_bits(node_record_table_ptr[a->node]->node_spec_bitmap,
+						 node_record_table_ptr[b->node]->node_spec_bitmap) &&
+	       (a->gpus || same_bits(glue_without_gpus(a->node), glue_without_gpus(b->node)));
+}
+
+/* NULL when memory is short. */
+static uint64_t *cores_at(const struct empty_node *empty)
+{
+	uint64_t *cores = malloc((core_set_words(empty->shape->cores) + 1) * sizeof(*cores));
+
+	if (cores) {
+		core_set_fill(cores, empty->shape->cores);
+		candidates_keep_usable(empty->node, empty->gpus, cores);
+	}
+	return cores;
+}
+
+/* The largest number of cores in one domain of an empty node. Nothing is known when memory is short: all. */
+static unsigned largest_domain(const struct empty_node *empty, enum level level)
+{
+	const struct shape *shape = empty->shape;
+	uint64_t *all = cores_at(empty);
 	struct score_need need = { .task_cores = 1, .fit = FIT_REQUIRE, .level = level };
 	struct score_table *t = NULL;
 	unsigned most = shape->cores;
 
-	if (all) {
-		core_set_fill(all, shape->cores);
+	if (all)
 		t = score_table_new(shape, all, &need);
-	}
 	if (t)
 		most = score_table_within(t);
 	score_table_free(t);
@@ -27,16 +57,16 @@ static unsigned largest_domain(const struct shape *shape, enum level level)
 }
 
 /* Whether an empty node has such cores with such memory. Nothing is known when memory is short: true. */
-static bool empty_node_has(const struct shape *shape, struct score_need need, struct numa_memory memory)
+static bool empty_node_has(const struct empty_node *empty, struct score_need need, struct numa_memory memory)
 {
-	uint64_t *all = malloc((core_set_words(shape->cores) + 1) * sizeof(*all));
+	const struct shape *shape = empty->shape;
+	uint64_t *all = cores_at(empty);
 	struct score_limit *limits = malloc((shape->cores + 1) * sizeof(*limits));
 	uint32_t *used = calloc(shape->cores + 1, sizeof(*used));
 	struct score_cost cost;
 	bool has = true;
 
 	if (all && limits && used) {
-		core_set_fill(all, shape->cores);
 		memory.used = used;
 		need.nlimits = numa_memory_limits(shape, &memory, need.cores, all, limits, shape->cores);
 		need.limits = limits;
@@ -51,29 +81,29 @@ static bool empty_node_has(const struct shape *shape, struct score_need need, st
 /* Nodes of one shape give the same answer: a hash table of twice as many slots as shapes, for one submission. */
 struct answers {
 	struct answer {
-		const struct shape *shape;
+		struct empty_node at;
 		unsigned cores;
 	} *of, last;
 	size_t size, used;
 };
 
 /* The cores of the largest domain or, of a path on an empty node, its cores, 0 if the node does not have it. */
-static unsigned cores_of(const struct job_request *req, const struct shape *shape, struct answers *all)
+static unsigned cores_of(const struct job_request *req, const struct empty_node *empty, struct answers *all)
 {
 	const struct request_path *path = &req->request.path;
 	struct score_need need = { .cores = request_path_cores(path), .task_cores = 1, .fit = FIT_REQUIRE,
 				   .path = path };
-	size_t at = (uintptr_t) shape / _Alignof(max_align_t) % all->size;
+	size_t at = (uintptr_t) empty->shape / _Alignof(max_align_t) % all->size;
 	struct answer *a;
 
-	while (all->of[at].shape && all->of[at].shape != shape)
+	while (all->of[at].at.shape && !same_cores(&all->of[at].at, empty))
 		at = (at + 1) % all->size;
 	/* Where slurm.conf has fewer cores there are more shapes: one slot stays free, and `last` has the others. */
-	a = all->of[at].shape || all->used + 1 < all->size ? &all->of[at] : &all->last;
-	if (a->shape != shape) {
+	a = all->of[at].at.shape || all->used + 1 < all->size ? &all->of[at] : &all->last;
+	if (!a->at.shape || !same_cores(&a->at, empty)) {
 		all->used += a != &all->last;
-		*a = (struct answer){ shape, !path->steps ? largest_domain(shape, req->request.level) :
-					     empty_node_has(shape, need, (struct numa_memory){0}) ? need.cores : 0 };
+		*a = (struct answer){ *empty, !path->steps ? largest_domain(empty, req->request.level) :
+					      empty_node_has(empty, need, (struct numa_memory){0}) ? need.cores : 0 };
 	}
 	return a->cores;
 }
@@ -195,6 +225,12 @@ static uint32_t tasks_bound(struct finding *f, const struct job_request *req, co
 	return fits;
 }
 
+/* The device that is counted is a GPU where the job has any. */
+static bool may_have_gpu_cores(const struct job_request *req, const struct device_need *devices)
+{
+	return req->whole_nodes || (devices->name && !strcasecmp(devices->name, "gpu"));
+}
+
 /* Nothing is known when memory is short. */
 static struct finding finding_search(const struct job_request *req, const struct device_need *devices, bool bound,
 				     struct snapshot_view *v, const bitstr_t *nodes, const struct hostset *named)
@@ -210,6 +246,7 @@ static struct finding finding_search(const struct job_request *req, const struct
 		const node_record_t *node = node_record_table_ptr[i];
 		const struct shape *shape = node ? node_shape_in(v, node) : NULL;
 		unsigned path = request_path_cores(&req->request.path), cores;
+		struct empty_node empty;
 		uint32_t tasks, least;
 		bool differs, needs_it;
 
@@ -222,7 +259,8 @@ static struct finding finding_search(const struct job_request *req, const struct
 			f.needs_it = needs_it;
 			f.differs = f.differs < 0 || f.needs_it ? i : f.differs;
 		}
-		cores = shape				   ? cores_of(req, shape, &answers)
+		empty = (struct empty_node){ shape, i, may_have_gpu_cores(req, devices) };
+		cores = shape				   ? cores_of(req, &empty, &answers)
 			: !path || path <= node->tot_cores ? path ? path : node->tot_cores
 							   : 0;
 		tasks = device_tasks(devices, job_request_capacity(req, cores, i), i, false);
@@ -521,11 +559,10 @@ static void default_memory(const job_desc_msg_t *job, struct job_request *req)
 
 /* What the empty nodes of one shape, memory and number of devices hold. */
 struct memory_kind {
-	const struct shape *shape;
+	struct empty_node first;	/* of them */
 	struct numa_memory memory;
 	const struct device_need *need;
 	uint64_t devices;
-	int first;			/* of them */
 	unsigned nodes, threads;
 	uint64_t *holds;		/* a set: the numbers of tasks */
 };
@@ -535,29 +572,29 @@ struct memory_kind {
 #define MEMORY_TASKS 65535
 
 /* Returns the number of kinds, kind_of[] has that of each node; 0: a shape is not known, or there are too many. */
-static unsigned memory_kinds_read(const struct device_need *need, const bitstr_t *nodes, struct snapshot_view *v,
-				  struct memory_kind *kinds, short *kind_of)
+static unsigned memory_kinds_read(const struct job_request *req, const struct device_need *need, const bitstr_t *nodes,
+				  struct snapshot_view *v, struct memory_kind *kinds, short *kind_of)
 {
 	unsigned n = 0, k;
 
 	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1)) {
 		const node_record_t *node = node_record_table_ptr[i];
-		const struct shape *shape = node ? node_shape_in(v, node) : NULL;
+		struct empty_node empty = { node ? node_shape_in(v, node) : NULL, i, may_have_gpu_cores(req, need) };
 		uint64_t memory, devices;
 
-		if (!shape)
+		if (!empty.shape)
 			return 0;
 		devices = device_available(need, i);
 		memory = node->real_memory > node->mem_spec_limit ? node->real_memory - node->mem_spec_limit : 0;
 		for (k = 0; k < n; k++)
-			if (kinds[k].shape == shape && kinds[k].memory.capacity == memory &&
+			if (same_cores(&kinds[k].first, &empty) && kinds[k].memory.capacity == memory &&
 			    kinds[k].threads == node->tpc && kinds[k].devices == devices)
 				break;
 		if (k == MEMORY_KINDS)
 			return 0;
 		if (k == n)
-			kinds[n++] = (struct memory_kind){ .shape = shape, .memory.capacity = memory, .first = i,
-							   .need = need, .devices = devices, .threads = node->tpc };
+			kinds[n++] = (struct memory_kind){ .first = empty, .memory.capacity = memory, .need = need,
+							   .devices = devices, .threads = node->tpc };
 		kinds[k].nodes++;
 		kind_of[i] = k;
 	}
@@ -567,7 +604,7 @@ static unsigned memory_kinds_read(const struct device_need *need, const bitstr_t
 /* MB that some tasks need of such a node. */
 static uint64_t memory_wanted(const struct job_request *req, const struct memory_kind *kind, uint32_t tasks)
 {
-	uint64_t of_devices = device_memory(kind->need, req, tasks, kind->first);
+	uint64_t of_devices = device_memory(kind->need, req, tasks, kind->first.node);
 
 	return of_devices ? of_devices : job_request_memory(req, tasks);
 }
@@ -578,10 +615,10 @@ static bool memory_holds(const struct job_request *req, const struct memory_kind
 	struct score_need need;
 
 	/* Slurm uses no core of a node with room for fewer tasks than node_room. */
-	job_request_need(req, MAX(tasks, req->node_room), kind->first, &need);
+	job_request_need(req, MAX(tasks, req->node_room), kind->first.node, &need);
 	memory.wanted = memory_wanted(req, kind, tasks);
-	return memory.wanted <= memory.capacity && need.cores <= kind->shape->cores &&
-	       device_fits(kind->need, tasks, kind->first, false) && empty_node_has(kind->shape, need, memory);
+	return memory.wanted <= memory.capacity && need.cores <= kind->first.shape->cores &&
+	       device_fits(kind->need, tasks, kind->first.node, false) && empty_node_has(&kind->first, need, memory);
 }
 
 /* Whether they hold even shares on the fewest nodes that the job may have, as they do most jobs. */
@@ -611,7 +648,7 @@ static int memory_divide(const struct job_request *req, const bitstr_t *nodes, c
 	int rc = d.tasks > MEMORY_TASKS ? -1 : 0;
 
 	for (unsigned k = 0; rc == 0 && k < n; k++) {
-		uint32_t room = MIN(most, job_request_capacity(req, kinds[k].shape->cores, kinds[k].first));
+		uint32_t room = MIN(most, job_request_capacity(req, kinds[k].first.shape->cores, kinds[k].first.node));
 
 		kinds[k].holds = calloc(core_set_words(d.tasks + 1), sizeof(*kinds[k].holds));
 		if (!kinds[k].holds || room > left)
@@ -636,7 +673,7 @@ static void holds_print(const struct memory_kind *kinds, unsigned n, uint32_t mo
 	for (unsigned k = 0; k < n && k < 4; k++) {
 		bool any = false;
 
-		buf_printf(out, "%s%s", k ? ", " : "", node_record_table_ptr[kinds[k].first]->name);
+		buf_printf(out, "%s%s", k ? ", " : "", node_record_table_ptr[kinds[k].first.node]->name);
 		if (kinds[k].nodes > 1)
 			buf_printf(out, " and %u other%s", kinds[k].nodes - 1, PLURAL(kinds[k].nodes - 1));
 		buf_puts(out, kinds[k].nodes > 1 ? " hold " : " holds ");
@@ -667,7 +704,7 @@ static int memory_refuse(const struct job_request *req, const bitstr_t *nodes, c
 	struct buf text = {0};
 	char path[128];
 
-	job_request_need(req, MAX(req->tasks, 1), kinds->first, &need);
+	job_request_need(req, MAX(req->tasks, 1), kinds->first.node, &need);
 	if (one)
 		buf_printf(&text, "no node that the job may get has %u core%s", need.cores, PLURAL(need.cores));
 	else if (req->min_nodes == req->max_nodes)
@@ -701,7 +738,7 @@ static int memory_check(const struct job_request *req, const struct device_need 
 {
 	short *kind_of = calloc(node_record_count + 1, sizeof(*kind_of));
 	struct memory_kind kinds[MEMORY_KINDS];
-	unsigned n = kind_of ? memory_kinds_read(devices, nodes, v, kinds, kind_of) : 0;
+	unsigned n = kind_of ? memory_kinds_read(req, devices, nodes, v, kinds, kind_of) : 0;
 	int rc = 0;
 
 	if (n && !memory_evenly(req, kinds, n, named) &&

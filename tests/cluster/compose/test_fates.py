@@ -131,6 +131,16 @@ def test_requirement_that_the_partition_cannot_meet_is_refused(plain, partition,
     plain.ours.batch("true", "-p", f"{partition},weighed", "--output=/dev/null", *required)
 
 
+@pytest.mark.parametrize("required, why", [
+    (["-n16", "--topo-fit=require", "--topo-level=package"], "in one package, but the largest has 7"),
+    (["-n16", "--topo-request=/package=1/core=8"], "/package=1/core=8"),
+])
+def test_cores_that_are_reserved_for_the_system_are_not_counted(rich, required, why):
+    """mid2 keeps a core of each package (CoreSpecCount=2)."""
+    refused = rich.ours.batch("true", "-N1", "-w", "mid2", *required, check=False)
+    assert refused.returncode and why in refused.stderr and "topo-" in refused.stderr, refused
+
+
 def test_users_may_share_no_node_of_an_exclusive_user(plain):
     def run(cluster):
         first = running(cluster, "-n4", "-p", "own", user="nobody")[1]
