@@ -446,6 +446,21 @@ static int learned_export(const struct cmd *c, const struct args *a, struct err 
 	return rc;
 }
 
+/* Does the recorder say of a program that it is not to be learned? Then *why has its words. */
+static bool is_given_up(const char *folder, const char *key, struct err *why)
+{
+	struct buf text = {0};
+	char path[PATH_MAX];
+	bool found;
+
+	snprintf(path, sizeof(path), "%.3900s/rank.%s.off", folder, key);
+	found = !file_read(path, sizeof(why->text), &text, NULL);
+	if (found)
+		err_set(why, "%s", text.data ?: "");
+	buf_free(&text);
+	return found;
+}
+
 /*
  * Records of a job's ranks, rank.KEY.RUN.RANK.prof, and the path of the program with that key, rank.KEY.program
  * (lib/capture): of each program its largest runs. A program that cannot be learned is a warning.
@@ -477,7 +492,7 @@ static int learned_learn(const struct cmd *c, const struct args *a, struct err *
 		rc = file_read(path, PATH_MAX, &program, &why) || lstat(path, &st) ? -1 : 0;
 		if (!rc && !program.len)
 			rc = err_set(&why, "its ranks could not write their records");
-		rc = rc || learned_key(program.data, tag, key, &why) ? -1 : 0;
+		rc = rc || is_given_up(folder, found, &why) || learned_key(program.data, tag, key, &why) ? -1 : 0;
 		if (!rc && *found != 'x' && strcmp(key, found))
 			rc = err_set(&why, "it was replaced while it ran");
 		if (!rc && *found == 'x' && (stat(program.data, &now) || now.st_ctime > st.st_mtime))

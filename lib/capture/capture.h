@@ -21,6 +21,13 @@ enum counter_kind { COUNTER_P2P, COUNTER_COLLECTIVE, COUNTER_PUT, COUNTER_GET, C
 /* Set the file name, PREFIX.RANK.prof. False when it is too long. */
 bool counters_name_file(const char *prefix, int rank);
 
+/*
+ * --topo-matrix=auto: the names of a program's files begin so, PREFIX.program has its path, and counting ends by
+ * itself. A rank that does what a matrix does not describe stops counting, and PREFIX.off says why, for `topiary matrix learn`.
+ */
+void counters_learn(const char *prefix, const char *program);
+void counters_give_up(const char *why);
+
 /* Start counting; when memory is short nothing is counted. alone: no two threads call MPI at the same time. */
 void counters_start(int rank, int ranks, bool alone);
 bool counters_active(void);

@@ -15,14 +15,19 @@
 #define END_SECONDS 16
 #define END_DISTANCE 0.01
 
+/* And when more threads of a rank than this have sent: a rank is placed as one. */
+#define MAX_THREADS 4
+
 struct counter {
 	uint64_t bytes, messages;
 };
 
 static struct {
 	char path[PATH_MAX];
+	const char *learned;	/* what the names of a learned program's files begin with */
 	int rank, ranks;
 	bool alone;		/* one thread at a time is in MPI: additions need not be atomic */
+	unsigned threads;	/* that have sent, unless alone */
 	uint64_t started, next_write;
 	struct counter *cells;	/* cells[kind * ranks + destination]; NULL: nothing is counted (any more) */
 	struct counter *counted;	/* the same, until they have been written for the last time */
@@ -33,6 +38,7 @@ static struct {
 
 /* Of a preloaded library, whose thread-local data are found without a call. */
 static _Thread_local struct counter_list *redirected __attribute__((tls_model("initial-exec")));
+static _Thread_local bool sent __attribute__((tls_model("initial-exec")));
 
 /* Nanoseconds at the last clock tick: cheap to read. */
 static uint64_t clock_coarse(void)
@@ -58,8 +64,35 @@ void counters_start(int rank, int ranks, bool alone)
 	state.started = clock_coarse();
 	state.next_write = state.started + SECOND;
 	state.counted = cells;
-	state.before = getenv("TOPIARY_LEARN") ? calloc(ranks, sizeof(*state.before)) : NULL;
+	state.before = state.learned ? calloc(ranks, sizeof(*state.before)) : NULL;
 	__atomic_store_n(&state.cells, cells, __ATOMIC_RELEASE);
+}
+
+/* One of the ranks writes it. An empty file says that the disk is full. */
+static void write_note(const char *suffix, const char *text)
+{
+	char file[PATH_MAX + 16];
+	int fd;
+
+	snprintf(file, sizeof(file), "%s.%s", state.learned, suffix);
+	if ((fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0)
+		return;
+	(void) !write(fd, text, strlen(text));
+	close(fd);
+}
+
+void counters_learn(const char *prefix, const char *program)
+{
+	state.learned = prefix;
+	write_note("program", program);
+}
+
+void counters_give_up(const char *why)
+{
+	if (!state.learned)
+		return;
+	__atomic_store_n(&state.cells, NULL, __ATOMIC_RELEASE);
+	write_note("off", why);
 }
 
 bool counters_active(void)
@@ -129,6 +162,8 @@ void counters_add(enum counter_kind kind, int to, uint64_t bytes)
 		s->bytes += bytes;
 		s->messages++;
 	} else {
+		if (!sent && (sent = true) && __atomic_add_fetch(&state.threads, 1, __ATOMIC_RELAXED) > MAX_THREADS)
+			counters_give_up("many threads of one rank send, and a rank has one place");
 		__atomic_fetch_add(&s->bytes, bytes, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&s->messages, 1, __ATOMIC_RELAXED);
 	}

@@ -5,14 +5,25 @@
 #include <dlfcn.h>
 #include <link.h>
 
+/* The first of all loaded objects. */
+static struct link_map *first_object(void)
+{
+	void *self = dlopen(NULL, RTLD_LAZY);
+	struct link_map *map = NULL;
+
+	if (self && dlinfo(self, RTLD_DI_LINKMAP, &map))
+		map = NULL;
+	if (self)
+		dlclose(self);
+	return map;
+}
+
 /* An MPI loaded with RTLD_LOCAL: the first library in which, or in whose dependencies, PMPI_Init is found. */
 static void *local_mpi(void)
 {
-	void *self = dlopen(NULL, RTLD_LAZY), *mpi = NULL;
-	struct link_map *map = NULL;
+	struct link_map *map = first_object();
+	void *mpi = NULL;
 
-	if (!self || dlinfo(self, RTLD_DI_LINKMAP, &map))
-		return NULL;
 	for (; map; map = map->l_next) {
 		if (!*map->l_name || !(mpi = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD)))
 			continue;
@@ -20,7 +31,6 @@ static void *local_mpi(void)
 			break;
 		dlclose(mpi);
 	}
-	dlclose(self);
 	return map ? mpi : NULL;
 }
 
@@ -45,6 +55,27 @@ void *symbol_next(const char *name)
 void *symbol_data(const char *name)
 {
 	return find_symbol(RTLD_DEFAULT, name);
+}
+
+bool symbol_in_program(const char *part)
+{
+	for (const struct link_map *map = first_object(); map; map = map->l_next) {
+		const char *file = strrchr(map->l_name, '/') ?: "", *names = NULL;
+		size_t n = 0;
+
+		if (!strncmp(file, "/libmpi", 7) || !strncmp(file, "/libtopiary-", 12))
+			continue;
+		for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++)
+			if (d->d_tag == DT_STRTAB)
+				names = (const char *) d->d_un.d_ptr;
+			else if (d->d_tag == DT_STRSZ)
+				n = d->d_un.d_val;
+		/* The kernel's vDSO has offsets where all others have addresses. */
+		names += (uintptr_t) names < map->l_addr ? map->l_addr : 0;
+		if (names && memmem(names, n, part, strlen(part)))
+			return true;
+	}
+	return false;
 }
 
 /*

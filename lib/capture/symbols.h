@@ -32,6 +32,12 @@ void *symbol_data(const char *name);
 /* The library was built with the handles and constants of one ABI: calls of any other are only passed on. */
 bool symbol_mpi_is_ours(void);
 
+/*
+ * Does the program, or a library of its own, refer to a function with this in its name? What is not of MPI's own
+ * libraries is its own.
+ */
+bool symbol_in_program(const char *part);
+
 /* symbol_next, cached at the place of use. A wrapper is only called where MPI's own function exists. */
 #define REAL_NAMED(function, name) ({ \
 	static void *found_; \

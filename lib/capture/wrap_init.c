@@ -8,9 +8,9 @@
 
 /*
  * Open MPI's own monitoring writes the same file in MPI_Finalize. It sees the messages of Fortran programs, which the
- * recorder does not; but it breaks MPI_Comm_spawn (4.1 and 5.0), writes nothing for a rank that is killed, and is not
- * loaded where a site or user chose the transport (OMPI_MCA_pml). So it is used only where Fortran may send. It reads
- * these variables in MPI_Init.
+ * recorder does not; but it breaks MPI_Comm_spawn (4.1 and 5.0) on both sides, writes nothing for a rank that is
+ * killed, and is not loaded where a site or user chose the transport (OMPI_MCA_pml). So it is used only where Fortran
+ * may send and nothing is spawned. It reads these variables in MPI_Init.
  */
 #define MONITORING_FILE "OMPI_MCA_pml_monitoring_filename"
 #define MONITORING_ENABLE "OMPI_MCA_pml_monitoring_enable"
@@ -28,10 +28,9 @@ static pid_t process;
 static const char *learned_prefix(const char *given)
 {
 	static char with_key[PATH_MAX];
-	char key[BUILD_ID_HEX], program[PATH_MAX], file[PATH_MAX + 16];
-	ssize_t n = readlink("/proc/self/exe", program, sizeof(program));
+	char key[BUILD_ID_HEX], program[PATH_MAX] = "";
+	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
 	struct stat st;
-	int fd;
 
 	if (!getenv("TOPIARY_LEARN") || n <= 0 || stat("/proc/self/exe", &st))
 		return given;
@@ -39,14 +38,12 @@ static const char *learned_prefix(const char *given)
 		snprintf(key, sizeof(key), "x%llx", (unsigned long long) st.st_ino);
 	if (snprintf(with_key, sizeof(with_key), "%s.%s", given, key) >= (int) sizeof(with_key))
 		return given;
-	snprintf(file, sizeof(file), "%s.program", with_key);
-	if ((fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) >= 0) {
-		/* An empty file says that the disk is full. */
-		(void) !write(fd, program, n);
-		close(fd);
-	}
+	counters_learn(with_key, program);
 	return with_key;
 }
+
+#define SPAWNS "it starts processes by MPI_Comm_spawn, which its ranks' matrix does not have"
+#define IS_SPAWNED "MPI_Comm_spawn starts it, and srun places what it starts itself"
 
 static void before_init(bool from_c)
 {
@@ -64,6 +61,11 @@ static void before_init(bool from_c)
 	if (!file || strcmp(file, given))
 		return;
 	may_be_monitored = !from_c || dlsym(RTLD_DEFAULT, "mpi_send_");
+	if (may_be_monitored && (getenv("OMPI_PARENT_PORT") || symbol_in_program("MPI_Comm_spawn") ||
+				 symbol_in_program("mpi_comm_spawn"))) {
+		counters_give_up(getenv("OMPI_PARENT_PORT") ? IS_SPAWNED : SPAWNS);
+		may_be_monitored = false;
+	}
 	if (may_be_monitored)
 		setenv(MONITORING_FILE, prefix, 1);
 	else if (getenv(MONITORING_ENABLE) && (monitoring = strdup(getenv(MONITORING_ENABLE))))
@@ -88,8 +90,10 @@ static int after_init(int rc)
 	    PMPI(MPI_Comm_size)(comm_world(), &ranks) != MPI_SUCCESS || !counters_name_file(prefix, rank))
 		return rc;
 	process = getpid();
-	if ((spawned = process_is_spawned()))
+	if ((spawned = process_is_spawned())) {
+		counters_give_up(IS_SPAWNED);
 		return rc;
+	}
 	comm_ranks_start();
 	counters_start(rank, ranks, PMPI(MPI_Query_thread)(&threads) == MPI_SUCCESS &&
 		       threads < MPI_THREAD_MULTIPLE);
@@ -157,6 +161,18 @@ WRAP(MPI_Abort, (handle comm, int code))
 		counters_write();
 	return REAL(MPI_Abort)(comm, code);
 }
+
+#define SPAWN(name, params, ...) \
+	WRAP(name, params) \
+	{ \
+		counters_give_up(SPAWNS); \
+		return REAL(name)(__VA_ARGS__); \
+	}
+
+SPAWN(MPI_Comm_spawn, (const char *command, char **argv, int most, handle info, int root, handle comm, MPI_Comm *made,
+      int *codes), command, argv, most, info, root, comm, made, codes)
+SPAWN(MPI_Comm_spawn_multiple, (int count, char **commands, char ***argv, const int *most, const MPI_Info *info,
+      int root, handle comm, MPI_Comm *made, int *codes), count, commands, argv, most, info, root, comm, made, codes)
 
 /* A program that exits without MPI_Finalize. A forked child has nothing to write. */
 __attribute__((destructor)) static void write_at_exit(void)

@@ -327,7 +327,7 @@ static void merge_after(int script)
 			   learns ? "learned" : "written", fd >= 0 && !fstatvfs(fd, &s) && s.f_blocks && !s.f_bavail ?
 			   ", its file system is full" : "");
 	else if (m.output.len)
-		err_set(&e, "job %u: %s", step.job, m.output.data);
+		err_set(&e, "job %u: %s", step.job, w->data + (strncmp(w->data, "topiary: ", 9) ? 0 : 9));
 	if (rc || m.output.len)
 		dprintf(STDERR_FILENO, "topiary: %s\n", printable(e.text));
 	if (!rc || (learns && fd >= 0))

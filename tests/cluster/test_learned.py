@@ -250,6 +250,15 @@ def test_ranks_that_crash_teach_nothing(cluster, run, build, home):
     assert len(said(output)) == 1 and "not learned" in output, output
 
 
+def test_program_that_spawns_is_not_learned_in_one_line(cluster, run, build, home):
+    program = build("openmpi")
+    state, output = run(program, "far", "spawn", how="mpirun --oversubscribe", OMPI_MCA_btl="self,tcp",
+                        OMPI_MCA_btl_tcp_if_include="lo")
+    assert state == "COMPLETED" and kept(cluster, home) == [], output
+    (line,) = said(output)
+    assert re.fullmatch(rf"job \d+: {program}: not learned: it starts processes by MPI_Comm_spawn, .*", line)
+
+
 def test_other_nodes_are_mapped_as_they_are(cluster, run, build, home):
     """What was recorded on one kind of node is mapped onto another."""
     program = build("openmpi")

@@ -2,12 +2,14 @@
 # Copyright (C) 2026 The Topiary authors
 """The recorder under each MPI that can be had here: what ranks exchange is counted byte for byte, and no program is
 harmed."""
+import os
 import re
 import subprocess
 from collections import Counter
 
 import pytest
 from rig import mpi
+from rig.command import topiary
 from rig.paths import BUILD, ROOT
 
 RANKS = 6
@@ -169,9 +171,9 @@ class Lab:
         self.mpi, self.folder, self.recorder = kind, folder, recorder
         self.exchange = kind.build(ROOT / "tests/cluster/exchange.c", folder / "exchange")
 
-    def run(self, folder, *words, **how):
-        return self.mpi.run(RANKS, self.exchange, *words, LD_PRELOAD=self.recorder, TOPIARY_CAPTURE=folder / "rank",
-                            **how)
+    def run(self, folder, *words, program=None, **how):
+        return self.mpi.run(RANKS, program or self.exchange, *words, LD_PRELOAD=self.recorder,
+                            TOPIARY_CAPTURE=folder / "rank", **how)
 
     def sent(self, folder, *words, **how):
         done = self.run(folder, *words, **how)
@@ -232,21 +234,30 @@ def test_more_bytes_than_an_int_counts(openmpi, tmp_path):
     assert openmpi.sent(tmp_path, "great") == {("E", 0, 1): 50000 << 16}
 
 
-@pytest.mark.parametrize("name", ["openmpi", "mpich-5", "standard"])
-def test_spawned_ranks_are_no_ranks_of_the_job(labs, name, tmp_path):
+def over_tcp(lab, folder):
+    """For what spawns: UCX gives up ranks that a busy machine lets wait, and shared memory."""
+    if lab.mpi.recorder == "openmpi":
+        return {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo", **monitored(folder)}
+    return {"UCX_KEEPALIVE_INTERVAL": "inf", "UCX_TLS": "tcp,self"}
+
+
+# Open MPI's own monitoring would die of it, which counts where Fortran may send.
+@pytest.mark.parametrize("name, fortran", [("openmpi", False), ("openmpi", True), ("mpich-5", False),
+                                           ("standard", False)])
+def test_spawned_ranks_are_no_ranks_of_the_job(labs, name, fortran, tmp_path):
     lab = labs(name)
-    # Open MPI's own monitoring would die of it. UCX gives up ranks that a busy machine lets wait, and shared memory.
-    tcp = ({"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo", **monitored(tmp_path)}
-           if lab.mpi.recorder == "openmpi" else {"UCX_KEEPALIVE_INTERVAL": "inf", "UCX_TLS": "tcp,self"})
-    expect = {("E", rank, rank ^ 1): 400 for rank in range(RANKS)}
-    assert lab.sent(tmp_path, "spawn", **tcp) == expect
+    program = lab.mpi.build(ROOT / "tests/cluster/exchange.c", lab.folder / "spawn", fortran=fortran)
+    done = lab.run(tmp_path, "spawn", program=program, **over_tcp(lab, tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert exchanged(tmp_path) == {("E", rank, rank ^ 1): 400 for rank in range(RANKS)}
     assert len(list(tmp_path.iterdir())) == RANKS
 
 
 THREADS = """
 #include <mpi.h>
 #include <pthread.h>
-enum { THREADS = 4, MESSAGES = 20000 };
+#include <stdlib.h>
+enum { MESSAGES = 20000 };
 static int rank;
 static void *exchange(void *tag)
 {
@@ -257,13 +268,13 @@ static void *exchange(void *tag)
 }
 int main(int argc, char **argv)
 {
-	pthread_t thread[THREADS];
-	int level;
+	int level, threads = atoi(argv[1]);
+	pthread_t thread[threads];
 	MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	for (long i = 0; i < THREADS; i++)
+	for (long i = 0; i < threads; i++)
 		pthread_create(&thread[i], NULL, exchange, (void *) i);
-	for (int i = 0; i < THREADS; i++)
+	for (int i = 0; i < threads; i++)
 		pthread_join(thread[i], NULL);
 	MPI_Finalize();
 	return level != MPI_THREAD_MULTIPLE;
@@ -271,16 +282,39 @@ int main(int argc, char **argv)
 """
 
 
+def build_threads(lab):
+    source = lab.folder / "threads.c"
+    source.write_text(THREADS)
+    return lab.mpi.build(source, lab.folder / "threads")
+
+
 @pytest.mark.parametrize("name", ["openmpi", "mpich"])
 def test_messages_of_many_threads_at_once_are_all_counted(labs, name, tmp_path):
     lab = labs(name)
-    source = tmp_path / "threads.c"
-    source.write_text(THREADS)
-    program = lab.mpi.build(source, lab.folder / "threads")
-    done = lab.mpi.run(1, program, LD_PRELOAD=lab.recorder, TOPIARY_CAPTURE=tmp_path / "rank")
+    done = lab.mpi.run(1, build_threads(lab), 6, LD_PRELOAD=lab.recorder, TOPIARY_CAPTURE=tmp_path / "rank")
     assert done.returncode == 0, done.stderr
     (file,) = tmp_path.glob("rank.*.prof")
-    assert "E\t0\t0\t80000 bytes\t80000 msgs sent\n" in file.read_text()
+    assert "E\t0\t0\t120000 bytes\t120000 msgs sent\n" in file.read_text()
+
+
+SPAWNS = "it starts processes by MPI_Comm_spawn, which its ranks' matrix does not have"
+STORM = "many threads of one rank send, and a rank has one place"
+
+
+@pytest.mark.parametrize("name, program, words, why", [
+    ("openmpi", None, ["spawn"], SPAWNS), ("mpich-5", None, ["spawn"], SPAWNS),
+    ("openmpi", build_threads, [4], None), ("openmpi", build_threads, [5], STORM),
+    ("mpich", build_threads, [4], None), ("mpich", build_threads, [5], STORM),
+])
+def test_what_a_matrix_does_not_describe_is_not_learned(labs, name, program, words, why, tmp_path):
+    lab = labs(name)
+    program = program(lab) if program else lab.exchange
+    how = over_tcp(lab, tmp_path) if "spawn" in words else {}
+    done = lab.run(tmp_path, *words, program=program, TOPIARY_LEARN="", **how)
+    assert done.returncode == 0, done.stderr
+    kept = {**os.environ, "TOPIARY_MATRICES": str(tmp_path / "kept")}
+    done = topiary("matrix", "learn", tmp_path, status=0, env=kept)
+    assert done.stderr == (f"topiary: {program}: not learned: {why}\n" if why else "")
 
 
 @pytest.mark.parametrize("name, by_monitoring", [("openmpi", True), ("mpich", False), ("intel", False)])
