@@ -572,7 +572,7 @@ static const struct total { const char *key, *one, *text; } totals[] = {
 	{ "numa_promised_twice", "NUMA node", "whose jobs were promised more memory than there is" },
 	{ "nodes_with_hidden_jobs", "node", "with more CPUs allocated than the jobs that were read have (PrivateData, "
 	  "or jobs that began or ended meanwhile)" },
-	{ "node_records_refused", "node record", "without a valid name, or with that of another" },
+	{ "node_records_refused", "node record", "cut short, without a valid name, or with that of another" },
 	{ "nodes_with_shared_cores", "node",
 	  "where several jobs have the same cores (OverSubscribe, scontrol suspend)" },
 };

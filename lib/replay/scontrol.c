@@ -141,8 +141,26 @@ static void node_word(void *user, const char *key, char *value, const char *rest
 		n->partitions = value;
 	else if (!strcmp(key, "State"))
 		n->away = is_away(value);
+	else if (!strcmp(key, "BootTime"))
+		n->whole = true;
 	else if (!strcmp(key, "Reason"))
 		n->affinity = memmem(rest, strcspn(rest, "\n"), AFFINITY, strlen(AFFINITY));
+}
+
+/* The last number of a record that is cut short may be, too: "Sockets=1" of 16. */
+static void drop_cut_nodes(struct scontrol *s)
+{
+	size_t n = s->nnodes;
+
+	string_map_free(&s->names);
+	s->nnodes = 0;
+	for (size_t i = 0; i < n; i++)
+		if (!s->nodes[i].whole)
+			s->refused++;
+		else if (string_map_add(&s->names, s->nodes[i].name) == STRING_MAP_NONE)
+			s->failed = true;
+		else
+			s->nodes[s->nnodes++] = s->nodes[i];
 }
 
 /* The name whose first word is `first`: what comes before the next word of every release, or the line's end. */
@@ -429,8 +447,10 @@ int scontrol_read_nodes(struct scontrol *s, struct buf *text, const char *name, 
 		return -1;
 	if (json)
 		json_nodes(s, json_object_get(s->json[0], "nodes"));
-	else
+	else {
 		scontrol_words(s->text[0].data, "NodeName", node_word, &r);
+		drop_cut_nodes(s);
+	}
 	if (s->failed)
 		return err_set(e, "%s: out of memory", name);
 	return s->nnodes ? 0 : err_set(e, "%s: no nodes: is it the output of scontrol show node?", name);

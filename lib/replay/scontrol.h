@@ -31,6 +31,7 @@ struct scontrol_node {
 	unsigned allocated;		/* CPUs */
 	unsigned core_spec;		/* CoreSpecCount */
 	bool away;			/* no job begins there: down, drained, reserved; read of text */
+	bool whole;			/* its record ends where records end */
 	bool affinity;			/* its reason is that cores of a GPU do not match sockets */
 	const char *partitions;		/* "batch,debug"; NULL: none, or not shown */
 };
@@ -68,7 +69,7 @@ struct scontrol {
 		struct slurm_parts leaves;
 	} *networks;
 	size_t nnetworks;
-	size_t refused;			/* records of nodes without a valid name, or with that of another */
+	size_t refused;			/* records of nodes that are cut, without a name or with another's */
 	/* Own: */
 	struct buf text[2];
 	json_t *json[2];

@@ -4,8 +4,8 @@
 #include "replay/audit.h"
 
 #define SNAPSHOT "topiary-snapshot 1\nshape s Package:2 [NUMANode] L3Cache:2 Core:4 PU:1\nnodes n[1-2] s\nend\n"
-#define NODES "NodeName=n1 CoresPerSocket=8 CPUAlloc=0 Sockets=2 ThreadsPerCore=1 Partitions=a,b\n" \
-	"NodeName=n2 CoresPerSocket=8 CPUAlloc=0 Sockets=2 ThreadsPerCore=1 Partitions=b\n"
+#define NODES "NodeName=n1 CoresPerSocket=8 CPUAlloc=0 Sockets=2 ThreadsPerCore=1 Partitions=a,b BootTime=None\n" \
+	"NodeName=n2 CoresPerSocket=8 CPUAlloc=0 Sockets=2 ThreadsPerCore=1 Partitions=b BootTime=None\n"
 #define JOB "JobId=1 JobName=x JobState=RUNNING StartTime=2026-01-01T00:00:00 Partition=b NumCPUs=2 NumTasks=1 " \
 	"CPUs/Task=2 JOB_GRES=(null)\n Nodes=n[1-2] CPU_IDs=0-3,8 Mem=1 GRES=gpu:1(IDX:0)\n MinCPUsNode=1\n"
 

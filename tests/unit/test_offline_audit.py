@@ -51,7 +51,8 @@ class Node:
         lines = [f"NodeName={self.name} Arch=x86_64 CoresPerSocket={self.cores // self.sockets} ",
                  f"CPUAlloc={allocated} CPUEfctv=1 CPUTot={self.cores * self.threads} CPULoad=0.10",
                  "OS=Linux 6.1.0 #1 SMP ", f"RealMemory=1000 AllocMem=0 FreeMem=N/A Sockets={self.sockets} Boards=1",
-                 f"State=MIXED ThreadsPerCore={self.threads} TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A"]
+                 f"State=MIXED ThreadsPerCore={self.threads} TmpDisk=0 Weight=1 Owner=N/A",
+                 "BootTime=None"]
         return (" " if oneline else "\n   ").join(lines) + ("\n" if oneline else "\n\n")
 
 
@@ -181,7 +182,7 @@ def lstopo(synthetic):
 
 def node_text(name="n1", sockets=2, cores=8, threads=1, allocated=0, more=""):
     return (f"NodeName={name} CoresPerSocket={cores}\n   CPUAlloc={allocated} CPUTot=1\n   Sockets={sockets} Boards=1\n"
-            f"   State=MIXED ThreadsPerCore={threads} TmpDisk=0\n{more}\n")
+            f"   State=MIXED ThreadsPerCore={threads} TmpDisk=0\n{more}   BootTime=None\n\n")
 
 
 def one_job(number, cpus, node="n1", name="a", more="", **told):
@@ -335,6 +336,15 @@ def test_a_kind_with_two_topologies(audit, tmp_path):
     assert told["audited"] == 0 and told["kinds_without_topology"][0]["several_topologies"] is True
 
 
+@pytest.mark.parametrize("end", ["CoresPerSocket=1", "CPUAlloc=", "Sockets=", "TmpDisk", "Partitions=a", "   BootT"])
+def test_a_node_whose_record_is_cut_short(audit, end):
+    """Its numbers may be cut, too: nothing is said of slurm.conf by them, nor of its jobs."""
+    second = node_text("n2", 1, 16, more="   Partitions=a,b \n")
+    told = audit(node_text() + second[:second.index(end) + len(end)], one_job(1, "0-1") + one_job(2, "0-1", node="n2"))
+    assert (told["node_records_refused"], told["nodes_otherwise"], told["audited"]) == (1, [], 1)
+    assert reasons(told) == {"it has a node that scontrol does not show": "2"}
+
+
 FORGED = "x\n   JOB_GRES=(null)\n     Nodes=n1 CPU_IDs=0-15 Mem=1 GRES=\n   MinCPUsNode=1"
 
 
@@ -437,7 +447,7 @@ def test_hostile_lines(audit, tmp_path):
                       for i in range(100000))
     text = audit(node_text() + node_text("n2"), one_job(1, "0,8", name="\x1b[2Jclear") + lines, form="-v")
     assert "\x1b" not in text and "\u202e" not in text and "1 audited" in text and "(?[2Jclear)" in text
-    told = audit("\n".join("NodeName=n%s CoresPerSocket=%s" % (rng.choice("1\x1b[]9"), rng.choice("x1-"))
+    told = audit("\n".join("NodeName=n%s CoresPerSocket=%s BootTime=None" % (rng.choice("1\x1b[]9"), rng.choice("x1-"))
                            for _ in range(100000)), one_job(1, "0,8"))
     assert told["audited"] == 0
 
