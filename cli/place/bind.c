@@ -162,18 +162,23 @@ static int topologies_find(struct binding *b, struct err *e)
 }
 
 /*
- * In a job that says where ranks run, what the user's own command says of these comes first. Intel MPI sets the
- * variables for domains of SLURM_CPUS_PER_TASK itself.
+ * In a job that says where ranks run, what the user's own command says of these comes first. Where the user names none,
+ * Intel MPI itself sets domains of SLURM_CPUS_PER_TASK, of cells of one CPU.
  */
 static bool launcher_follows_user(const struct binding *b)
 {
-	const char *const *name = b->rank.launcher->user, *domain = getenv("I_MPI_PIN_DOMAIN");
-	const char *cpus = getenv("SLURM_CPUS_PER_TASK");
+	const char *own[][2] = { { "I_MPI_PIN_DOMAIN", getenv("SLURM_CPUS_PER_TASK") }, { "I_MPI_PIN_CELL", "unit" } };
+	bool follows = b->rank.launcher->unbound_in_job;
 
-	while (name && *name && !getenv(*name))
-		name++;
-	return b->args->job && (b->rank.launcher->unbound_in_job ||
-				(name && *name && !(domain && cpus && !strcmp(domain, cpus))));
+	for (const char *const *name = b->rank.launcher->user; name && *name; name++) {
+		const char *value = getenv(*name);
+
+		for (int i = 0; value && i < 2; i++)
+			if (!strcmp(*name, own[i][0]) && own[i][1] && !strcmp(value, own[i][1]))
+				value = NULL;
+		follows |= value != NULL;
+	}
+	return b->args->job && follows;
 }
 
 /*

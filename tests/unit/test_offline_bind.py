@@ -130,6 +130,20 @@ def test_who_was_bound_before_stays(tmp_path):
                            "already, by its launcher or by numactl or taskset\n")
 
 
+@pytest.mark.parametrize("own, stays", [
+    ({}, False), ({"I_MPI_PIN_DOMAIN": "2", "I_MPI_PIN_CELL": "unit"}, False), ({"I_MPI_PIN_DOMAIN": "core"}, True),
+    ({"I_MPI_PIN_DOMAIN": "2", "I_MPI_PIN_CELL": "core"}, True), ({"I_MPI_PIN_ORDER": "scatter"}, True),
+    ({"I_MPI_PIN_DOMAIN": "2", "I_MPI_PIN_RESPECT_CPUSET": "0"}, True),
+], ids=str)
+def test_ranks_that_the_user_of_intel_mpi_binds_stay(own, stays, tmp_path):
+    """Beside the variables that Intel MPI sets itself."""
+    env = environment(machine("amd-8x2"), tmp_path) | own
+    done = command.run("taskset", "-c", "3", BUILD / "topiary", "bind", "--job", "true", status=0,
+                       env={**env, "TOPIARY_BIND": "topo-place=compact", "SLURM_CPUS_PER_TASK": "2",
+                            "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "2"})
+    assert ("runs as it was started: the process was bound already" in done.stderr) == stays, done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 def test_a_program_that_binds_itself_is_named():
