@@ -185,7 +185,7 @@ static int resize_from(const char *id, const struct learned *own, unsigned ranks
 		return -1;
 	if (!learned_is_stable(out))
 		return err_set(e, "no two runs agree");
-	if (!strcmp(out->pattern, "-"))
+	if (!strcmp(out->pattern, "-") || strstr(out->pattern, PATTERN_SHUFFLED))
 		return err_set(e, "no pattern that is known for other numbers of ranks");
 	if (pattern_recognise(out->matrix, &p, e) || pattern_resize(&p, ranks, &resized, e))
 		return -1;

@@ -236,6 +236,18 @@ def test_pattern_is_recognised_when_a_run_is_added(learned, tmp_path):
         assert topiary("show", "16").stdout.endswith(f"; pattern: {shown}\n")
 
 
+@pytest.mark.parametrize("pattern, of_another_number", [("ring", True), ("ring, ranks in no regular order", False)])
+def test_order_without_a_rule_is_not_searched_for_again(learned, tmp_path, pattern, of_another_number):
+    """By each srun, which would take some tenths of a second: the file says what was found."""
+    for _ in range(2):
+        learned(1, ranks=16)
+    (file,) = (tmp_path / "kept").iterdir()
+    file.write_text(file.read_text().replace("% pattern ring\n", f"% pattern {pattern}\n"))
+    done = command.topiary("map", "--learned", tmp_path / "program", "--ranks", "32", "--nodes", "n1", "-o",
+                           tmp_path / "out", status=0)
+    assert ("16 ranks: no pattern that is known for other numbers" in done.stdout) != of_another_number, done.stdout
+
+
 def test_file_named_as_a_learned_matrix_would_be(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert topiary("--generate=ring:4", "-o", "comm.mat").returncode == 0

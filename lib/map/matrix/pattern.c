@@ -649,6 +649,6 @@ void pattern_describe(const struct pattern *p, char text[static PATTERN_TEXT])
 			 p->kind == PATTERN_BINARY ? "binary tree" : "binomial tree");
 	snprintf(text, PATTERN_TEXT, "%s%s%s", kind,
 		 (const char *[]){ "", ", ranks in Morton order", ", ranks in blocks of ",
-				   ", ranks in no regular order" }[p->order],
+				   ", " PATTERN_SHUFFLED }[p->order],
 		 p->order == PATTERN_BLOCKS ? block : "");
 }

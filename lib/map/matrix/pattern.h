@@ -58,6 +58,7 @@ int pattern_recognise(const struct matrix *m, struct pattern *out, struct err *e
 int pattern_resize(const struct pattern *p, unsigned ranks, struct pattern *out, struct err *e);
 
 /* "3-dimensional stencil 4x4x4, periodic", "ring", "all-to-all", "pencils 8x8, ranks in blocks of 2x2", ... */
+#define PATTERN_SHUFFLED "ranks in no regular order"
 void pattern_describe(const struct pattern *p, char text[static PATTERN_TEXT]);
 void pattern_describe_sides(const struct pattern *p, char text[static PATTERN_TEXT]);	/* "4x4x4" */
 
