@@ -2,27 +2,17 @@
 # Copyright (C) 2026 The Topiary authors
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
-from registry_rig import SMALL, Registry, machine  # noqa: E402
+from registry_rig import SMALL, Registry, machine, running  # noqa: E402
 from rig.elsewhere import Elsewhere  # noqa: E402
 
 
-@pytest.fixture(scope="module")
-def registry():
-    if os.geteuid():
-        pytest.skip("needs root: daemons run as several users")
-    with tempfile.TemporaryDirectory(prefix="tpy", dir="/tmp") as folder:
-        r = Registry(folder)
-        try:
-            yield r.start()
-        finally:
-            r.end()
+registry = running(Registry)
 
 
 @pytest.fixture

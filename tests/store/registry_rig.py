@@ -12,10 +12,12 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 import uuid
 from pathlib import Path
 
+import pytest
 import rig.command
 from rig.cluster import free_ports, port_open
 from rig.paths import BUILD, ROOT
@@ -216,3 +218,18 @@ class Registry:
 
     def snapshot_text(self):
         return self.snapshot.read_text() if self.snapshot.exists() else ""
+
+
+def running(kind):
+    """A fixture: the daemons of a registry of this kind, for the tests of one file."""
+    @pytest.fixture(scope="module")
+    def started():
+        if os.geteuid():
+            pytest.skip("needs root: daemons run as several users")
+        with tempfile.TemporaryDirectory(prefix="tpy", dir="/tmp") as folder:
+            r = kind(folder)
+            try:
+                yield r.start()
+            finally:
+                r.end()
+    return started

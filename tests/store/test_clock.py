@@ -4,13 +4,11 @@
 import shutil
 import socket
 import struct
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
-import pytest
-from registry_rig import BUILD, SMALL, USER, Registry, machine
+from registry_rig import BUILD, SMALL, USER, Registry, machine, running
 from rig.cluster import as_user
 from rig.processes import wait_until
 
@@ -36,14 +34,7 @@ class SetRegistry(Registry):
         self.daemon("topiaryd", as_user(USER, command), self.listening)
 
 
-@pytest.fixture(scope="module")
-def registry():
-    with tempfile.TemporaryDirectory(prefix="tpy", dir="/tmp") as folder:
-        r = SetRegistry(folder)
-        try:
-            yield r.start()
-        finally:
-            r.end()
+registry = running(SetRegistry)
 
 
 def set_back(registry):

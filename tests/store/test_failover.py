@@ -8,11 +8,9 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
-import pytest
-from registry_rig import POSTGRES, ROOT, SMALL, USER, machine, run
+from registry_rig import POSTGRES, ROOT, SMALL, USER, machine, run, running
 from rig.cluster import as_user
 from rig.processes import wait_until
 
@@ -69,16 +67,7 @@ class Pair(storms.Stormy):
                 self.stop(name, signal.SIGQUIT if name in ("pg2", "postgres") else signal.SIGTERM)
 
 
-@pytest.fixture(scope="module")
-def pair():
-    if os.geteuid():
-        pytest.skip("needs root: daemons run as several users")
-    with tempfile.TemporaryDirectory(prefix="tpy", dir="/tmp") as folder:
-        r = Pair(folder)
-        try:
-            yield r.start()
-        finally:
-            r.end()
+pair = running(Pair)
 
 
 def both(registry, ask):

@@ -6,11 +6,9 @@ import os
 import re
 import signal
 import subprocess
-import tempfile
 import time
 
-import pytest
-from registry_rig import POSTGRES, ROOT, SMALL, machine
+from registry_rig import POSTGRES, ROOT, SMALL, machine, running
 from rig.cluster import as_user
 from rig.processes import wait_until
 from test_failover import Pair
@@ -92,16 +90,7 @@ class Site(Pair):
         return outputs
 
 
-@pytest.fixture(scope="module")
-def site():
-    if os.geteuid():
-        pytest.skip("needs root: daemons run as several users")
-    with tempfile.TemporaryDirectory(prefix="tpy", dir="/tmp") as folder:
-        r = Site(folder)
-        try:
-            yield r.start()
-        finally:
-            r.end()
+site = running(Site)
 
 
 def put(site, *names):

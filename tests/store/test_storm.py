@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """Nodes that boot at once while the registry is killed: what was acknowledged is there, once, to the byte."""
-import os
 import random
 import re
 import sys
-import tempfile
 import time
 
 import pytest
-from registry_rig import ROOT, run
+from registry_rig import ROOT, run, running
 from rig.clones import clone
 
 sys.path.insert(0, str(ROOT / "bench"))
@@ -19,16 +17,7 @@ import storms  # noqa: E402
 VARIANTS = ("none", "nic", "core", "dimm", "pci")
 
 
-@pytest.fixture(scope="module")
-def stormy():
-    if os.geteuid():
-        pytest.skip("needs root: daemons run as several users")
-    with tempfile.TemporaryDirectory(prefix="tpy", dir="/tmp") as folder:
-        r = storms.Stormy(folder)
-        try:
-            yield r.start()
-        finally:
-            r.end()
+stormy = running(storms.Stormy)
 
 
 # --- the nodes that storms are made of
