@@ -490,8 +490,10 @@ static bool candidate_weigh(struct candidate_set *s, struct candidate_node *cand
 	/* Where all GPUs are allocated, the cores beside them are worth no more than others. */
 	candidate->worth = chooser_worth(gpus && gpus->gres_cnt_avail > (s->taken ? 0 : gpus->gres_cnt_alloc),
 					 glue_cores(node), node_record_table_ptr[node]->real_memory);
-	candidate->queue_first = s->req->request.queue_first;
-	candidate->free = need.fit == FIT_SPREAD ? 0 : have;
+	candidate->queue_first = request_queue_first(&s->req->request,
+						     glue_known(s->job->time_limit, 0));
+	candidate->free = need.fit == FIT_SPREAD ? 0 :
+		chooser_free(have, need.cores, shape->cores, s->req->min_nodes > 1);
 	need_limit(s, node, memory, shape, &need);
 	candidate_cost(s, shape, &need, candidate);
 	prefer_memory(s, shape, &need, candidate);

@@ -262,9 +262,8 @@ static const struct {
 	[BETTER_SPARE] = { "spare", "more of its cores would have no task there" },
 	[BETTER_ORDER] = { "order", NULL },
 	[BETTER_WORTH] = { "worth",
-			   "not clearly better for the job, and it has free GPUs, more cores or more memory, which"
-			   " other jobs may need" },
-	[BETTER_FREE] = { "free", "as good, and more of its cores are free, which other jobs may need" },
+			   "it has free GPUs, more cores or more memory, which other jobs may need" },
+	[BETTER_FREE] = { "free", "as good, and other jobs may need its free cores more" },
 };
 
 /* How the next best node compares. */

@@ -50,7 +50,7 @@ static const struct item items[] = {
 	TEXT("TopoFit", topo_fit, "prefer"),
 	TEXT("TopoLevel", topo_level, "node"),
 	TEXT("TopoMem", topo_mem, "prefer"),
-	WORD("TopoWeight", topo_weight, "job", "job", "queue"),
+	WORD("TopoWeight", topo_weight, "long", "job", "long", "queue"),
 	WORD("TopoGpuCores", topo_gpu_cores, "spare", "spare", "ignore"),
 	WORD("TopoVerdicts", topo_verdicts, "admin", "admin", "system", "off"),
 	WORD("WithoutSnapshot", without_snapshot, "run", "run", "wait"),

@@ -32,7 +32,7 @@ struct settings {
 	char *topo_fit;		/* TopoFit: default of --topo-fit: off, prefer or require (score/request.h) */
 	char *topo_level;	/* TopoLevel: default of --topo-level: package, die, numa, l3, l2 or node */
 	char *topo_mem;		/* TopoMem: default of --topo-mem: off, prefer or require */
-	char *topo_weight;	/* TopoWeight: what is best for the job first, or for others: job or queue */
+	char *topo_weight;	/* TopoWeight: what is best for the job first, or for others: job, long or queue */
 	char *topo_gpu_cores;	/* TopoGpuCores: for jobs without GPUs, the cores near free ones: spare or ignore */
 	char *topo_verdicts;	/* TopoVerdicts: the comment of a job that has its verdict: admin, system or off */
 	char *without_snapshot;	/* WithoutSnapshot: run or wait, for jobs with fit require, without a snapshot */

@@ -154,8 +154,10 @@ static bool node_score(const struct search *s, unsigned node, uint32_t tasks, un
 	*out = (struct candidate_node){ .node = node, .tasks = tasks, .need_cores = need.cores,
 					.worth = chooser_worth(!s->job->gpus && kind->gpus > s->room->gpus[node],
 							       kind->shape->cores, kind->memory),
-					.free = need.fit == FIT_SPREAD ? 0 : s->room->count[node],
-					.queue_first = s->want->queue_first };
+					.free = need.fit == FIT_SPREAD ? 0 :
+						chooser_free(s->room->count[node], need.cores, kind->shape->cores,
+							     s->job->nodes > 1),
+					.queue_first = request_queue_first(s->want, s->job->limit / 60000) };
 	for (;; need.nlimits = 0, out->memory_far = true) {
 		out->cost = fit_cost_of_kind(&s->placer->cache, kind->shape, cluster_room_node(s->room, node), &need,
 					     s->placer->cores, NULL, &out->fit, &out->mixes_kinds);

@@ -66,7 +66,8 @@ static int no_memory(struct replay *r)
 int replay_policy_parse(const char *word, struct replay_policy *out, struct err *e)
 {
 	struct replay_policy p = { .kind = POLICY_FIT,
-				   .request = { .fit = FIT_PREFER, .level = LEVEL_NODE, .memory = FIT_PREFER } };
+				   .request = { .fit = FIT_PREFER, .level = LEVEL_NODE, .memory = FIT_PREFER,
+						.weight = WEIGHT_LONG } };
 	char parts[REPLAY_POLICY_NAME], *rest = parts, *part;
 
 	if ((size_t) snprintf(p.name, sizeof(p.name), "%s", word) >= sizeof(p.name))
@@ -85,9 +86,14 @@ int replay_policy_parse(const char *word, struct replay_policy *out, struct err 
 	while ((part = strsep(&rest, ":"))) {
 		bool is_memory = !strncmp(part, "mem=", 4);
 
-		p.request.queue_first |= !strcmp(part, "weight=queue");
-		if (!strcmp(part, "weight=queue"))
+		if (!strncmp(part, "weight=", 7)) {
+			int weight = weight_parse(part + 7);
+
+			if (weight < 0)
+				return err_set(e, "'%.40s': weight=%s: expected job, long or queue", word, part + 7);
+			p.request.weight = weight;
 			continue;
+		}
 		if (request_set(&p.request, is_memory ? "topo-mem" : "topo-level", is_memory ? part + 4 : part, e))
 			return err_within(e, "'%.40s'", word);
 	}
@@ -521,7 +527,7 @@ static int replay_init(struct replay *r, const struct jobs *jobs)
 		const struct past_job *job = &jobs->list[i];
 		struct request want = job->asks ? job->request : r->policy->request;
 
-		want.queue_first = r->policy->request.queue_first;
+		want.weight = r->policy->request.weight;
 		want.memory = job->asks_memory ? job->request.memory : r->policy->request.memory;
 		r->turns[i] = (struct turn){
 			.job = job, .want = want, .ours = r->policy->kind == POLICY_FIT && want.fit != FIT_OFF,

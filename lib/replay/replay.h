@@ -29,8 +29,9 @@ struct replay_policy {
 };
 
 /*
- * "stock", "block", or a fit (score/request.h), optionally followed by ":" and a level, and by ":mem=" and a value of
- * --topo-mem, by default prefer: "prefer", "require:l3", "prefer:mem=off", "prefer:weight=queue". 0 or -1.
+ * "stock", "block", or a fit (score/request.h), optionally followed by ":" and a level, by ":mem=" and a value of
+ * --topo-mem, by default prefer, and by ":weight=" and one of TopoWeight, by default long: "prefer", "require:l3",
+ * "prefer:mem=off", "prefer:weight=queue". 0 or -1.
  */
 int replay_policy_parse(const char *word, struct replay_policy *out, struct err *e);
 

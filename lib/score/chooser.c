@@ -16,6 +16,13 @@ uint64_t chooser_worth(bool gpus, unsigned cores, uint64_t memory_mb)
 	return (uint64_t) gpus << 63 | (uint64_t) cores << 32 | (uint32_t) (memory_mb >> MEMORY_STEP_BITS);
 }
 
+unsigned chooser_free(unsigned free, unsigned need, unsigned cores, bool several)
+{
+	unsigned last = !several ? 0 : free == cores ? 2 : free == need;
+
+	return last << 16 | free;
+}
+
 /* "beyond" and "cuts", and "touched", are the first counts of a cost: all but the last of its first word; two words. */
 static int cost_compare(const struct candidate_node *a, const struct candidate_node *b, enum chooser_row row)
 {

@@ -25,8 +25,8 @@ struct candidate_node {
 	bool shares_cores;		/* tasks would share cores here */
 	unsigned spare;			/* cores of a job of whole nodes that its tasks do not need */
 	uint64_t worth;			/* of the whole node to other jobs (chooser_worth) */
-	unsigned free;			/* its free cores; 0 for spread tasks, which want an empty node */
-	bool queue_first;		/* all nodes are in one front (TopoWeight=queue): worth comes first */
+	unsigned free;			/* chooser_free; 0 for spread tasks, which want an empty node */
+	bool queue_first;		/* all nodes are in one front (request_queue_first): worth comes first */
 	unsigned front;			/* set by candidate_nodes_sort */
 	const struct score_cost *cost;	/* borrowed from the cache, as fit is */
 	struct node_fit *fit;		/* for fit_cores; NULL: score it again */
@@ -36,10 +36,17 @@ struct candidate_node {
 uint64_t chooser_worth(bool gpus, unsigned cores, uint64_t memory_mb);
 
 /*
+ * The order of nodes that are alike up to their free cores: the fewest first. For a job of several nodes those in use
+ * that it does not fill come first, then those that it fills, then idle ones: a node that it shares with another job
+ * is whole again only when the later of both ends (decision 52).
+ */
+unsigned chooser_free(unsigned free, unsigned need, unsigned cores, bool several);
+
+/*
  * The order of the choice: required nodes, lighter nodes, cores near the devices, cores near all of these, memory in
  * the cores' own NUMA nodes, cores of one kind, more tasks, no tasks that share cores, fewer spare cores, fewer domains
  * beyond the wanted level and fewer cut tasks; then the front, the node that is worth least, fewer domains touched, the
- * node with the fewest free cores, lower cost, lower index.
+ * order of the free cores (chooser_free), lower cost, lower index.
  *
  * Front 0 is the Pareto front of nodes that are equal up to there: on no other one would the job touch fewer domains of
  * some level, from packages to L3 caches, and more of none; the next front is that of the rest, and so on. Of each node

@@ -24,6 +24,23 @@ const char *fit_name(enum fit fit)
 	return fit < FIT_COUNT ? fits[fit] : "?";
 }
 
+int weight_parse(const char *word)
+{
+	static const char *const weights[] = {
+		[WEIGHT_JOB] = "job", [WEIGHT_LONG] = "long", [WEIGHT_QUEUE] = "queue",
+	};
+
+	for (int i = 0; i <= WEIGHT_QUEUE; i++)
+		if (!strcasecmp(word, weights[i]))
+			return i;
+	return -1;
+}
+
+bool request_queue_first(const struct request *r, unsigned long long limit_minutes)
+{
+	return r->weight == WEIGHT_QUEUE || (r->weight == WEIGHT_LONG && limit_minutes > WEIGHT_LONG_MINUTES);
+}
+
 struct option;
 typedef int set_fn(const struct option *o, struct request *r, const char *value, struct err *e);
 static set_fn set_fit, set_level, set_path, set_memory;

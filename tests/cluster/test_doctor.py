@@ -52,7 +52,7 @@ def test_each_value_has_its_origin(site):
     assert (found["select"][-1]
             == f"{path} (beside slurm.conf); by default: TopoMode=on TopoPartitions= TopoQos= TopoAccounts= "
                "ObserveFile=/var/log/slurm/topiary-observed ObserveShare=2 TopoFit=prefer "
-               "TopoLevel=node TopoMem=prefer TopoWeight=job TopoGpuCores=spare TopoVerdicts=admin WithoutSnapshot=run")
+               "TopoLevel=node TopoMem=prefer TopoWeight=long TopoGpuCores=spare TopoVerdicts=admin WithoutSnapshot=run")
     assert found["commands"][-1].startswith(f"{path} (TOPIARY_CONF); by default: ExportFormat=own ")
     assert found["spank"][-1].startswith(f"{path} (config= in plugstack.conf); by default: TopoMode=on ")
 

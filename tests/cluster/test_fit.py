@@ -33,14 +33,16 @@ def crumbs(cluster, submit):
     return held
 
 
-def test_a_site_may_spare_large_nodes(cluster, submit):
-    """12 cores are one package of cn1, and two of cn3, which is smaller."""
-    for lines, nodes in (("", ["cn1", "cn2"]), ("TopoWeight=queue\n", ["cn3"])):
-        with configured(cluster, lines):
-            cluster.command(["scontrol", "reconfigure"])
-            number = submit("-N1", "-n12", "--ntasks-per-core=1", "--exclude=cn5")
-            wait_running(cluster, number)
-            assert record(cluster, number)["NodeList"] in nodes
+@pytest.mark.parametrize("lines, limit, small", [
+    ("", "3-0", False), ("", "3-00:01:00", True), ("TopoWeight=job\n", "3-00:01:00", False),
+    ("TopoWeight=queue\n", "1", True)])
+def test_large_nodes_are_spared(cluster, submit, lines, limit, small):
+    """12 cores are one package of cn1, and two of cn3, which is smaller: for long jobs, or if the site says so."""
+    with configured(cluster, lines):
+        cluster.command(["scontrol", "reconfigure"])
+        number = submit("-N1", "-n12", "--ntasks-per-core=1", "--exclude=cn5", f"--time={limit}")
+        wait_running(cluster, number)
+        assert record(cluster, number)["NodeList"] in (["cn3"] if small else ["cn1", "cn2"])
     cluster.command(["scontrol", "reconfigure"])
 
 

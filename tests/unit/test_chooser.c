@@ -106,6 +106,17 @@ TEST(what_other_jobs_need_is_worth_more)
 	assert_true(chooser_worth(false, 64, 257000) == chooser_worth(false, 64, 256500));
 }
 
+TEST(several_nodes_fill_none_in_use)
+{
+	assert_true(chooser_free(2, 2, 8, false) < chooser_free(3, 2, 8, false));
+	assert_true(chooser_free(7, 2, 8, false) < chooser_free(8, 2, 8, false));
+	assert_true(chooser_free(3, 2, 8, true) < chooser_free(7, 2, 8, true));
+	assert_true(chooser_free(7, 2, 8, true) < chooser_free(2, 2, 8, true));
+	assert_true(chooser_free(2, 2, 8, true) < chooser_free(8, 2, 8, true));
+	/* Equal nodes: an idle one is not full before. */
+	assert_true(chooser_free(8, 8, 8, true) == chooser_free(8, 2, 8, true));
+}
+
 TEST(rows_are_compared_in_turn)
 {
 	const struct score_cost one = {0};

@@ -188,6 +188,7 @@ def test_bad_record_is_one_clear_error(text, says, snapshot, tmp_path):
     ("best", "'best': invalid policy, expected one of: stock"),
     ("stock,require:cache", "'require:cache': --topo-level=cache"), ("", "the list is empty"),
     (",", "'': invalid policy, expected one of: stock"), ("stock:l3", "'stock:l3'"),
+    ("prefer:weight=node", "'prefer:weight=node': weight=node: expected job, long or queue"),
     (",".join(["stock"] * 16), "more than 15"),
 ])
 def test_bad_policies_are_one_clear_error(policies, says, snapshot, tmp_path):

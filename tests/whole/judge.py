@@ -678,8 +678,8 @@ def why_choice(case, record, request, told):
                 mine.cores < other.cores or mine.memory < other.memory for mine in own):
             yield Fault("beside: larger", told["beside"], f"{other} is no larger than all of {own}")
         # Earlier tasks of an array may have had cores of the node.
-        if "more of its cores are free" in told["beside"] and not request.array and len(case.free(beside[1])) <= min(
-                len(case.free(node)) for node in record.cores):
+        if "may need its free cores more" in told["beside"] and not request.array and len(record.cores) == 1 and len(
+                case.free(beside[1])) <= min(len(case.free(node)) for node in record.cores):
             yield Fault("beside: free", told["beside"], f"{len(case.free(beside[1]))} cores are free there")
 
 
