@@ -186,7 +186,7 @@ def simulated(program, ways, seats, *more):
 
 
 def recorded(program):
-    """((a, b, bytes both ways), ...) of a run, each pair once."""
+    """((from, to, bytes, messages), ...) of a run."""
     ways = Ways(fabric_text(ARCHS["fattree"], dict.fromkeys(range(88), range(24))), FABRICS["fat tree"])
     _, trace = simulated(program, ways, judge.block(ways.machine, program.ranks), *TRACE)
     # Each start of a message: its key begins with sender and receiver, from 1, and the tag, negative in collectives.
@@ -195,11 +195,12 @@ def recorded(program):
     if b"MPI_Sendrecv" in (APPS / program.path).read_bytes():   # SimGrid 3.32 traces it twice, first to the rank before
         sent = [one for one, after in itertools.pairwise([*sent, None])
                 if one[2] < 0 or after != (one[0], one[1] + 1, *one[2:])]
-    pairs = collections.Counter()
+    sizes, counts = collections.Counter(), collections.Counter()
     for sender, receiver, _, size in sent:
         if sender != receiver:
-            pairs[max(sender, receiver) - 1, min(sender, receiver) - 1] += size
-    return tuple((a, b, size) for (a, b), size in sorted(pairs.items()))
+            sizes[sender - 1, receiver - 1] += size
+            counts[sender - 1, receiver - 1] += 1
+    return tuple((*pair, size, counts[pair]) for pair, size in sorted(sizes.items()))
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,7 @@ class Job:
     program: object
     machine: str
     how: str
-    pairs: tuple
+    sent: tuple
 
     @property
     def name(self):
@@ -217,6 +218,14 @@ class Job:
     @property
     def ranks(self):
         return self.program.ranks
+
+    @cached_property
+    def pairs(self):
+        """((a, b, bytes both ways), ...), each pair once."""
+        sizes = collections.Counter()
+        for sender, receiver, size, _ in self.sent:
+            sizes[max(sender, receiver), min(sender, receiver)] += size
+        return tuple((*pair, size) for pair, size in sorted(sizes.items()))
 
     @cached_property
     def fabric(self):
@@ -228,6 +237,9 @@ class Job:
         (folder / "matrix").write_text(f"%%MatrixMarket matrix coordinate integer general\n{self.ranks} {self.ranks} "
                                        f"{len(self.pairs)}\n" + "".join(
                                            f"{a + 1} {b + 1} {size}\n" for a, b, size in self.pairs))
+        (folder / "counted").write_text("".join(f"E {a} {b} {size} bytes {count} msgs sent\n"
+                                                for a, b, size, count in self.sent)
+                                        + f"D MPI_COMM_WORLD procs: {','.join(map(str, range(self.ranks)))}\n")
 
 
 def measure(job):
@@ -235,7 +247,7 @@ def measure(job):
     with tempfile.TemporaryDirectory(prefix="apps") as folder:
         bed, ways = Bed(job, Path(folder)), Ways(job.fabric, FABRICS[job.machine])
         seats = {"round robin": judge.cyclic(ways.machine, job.ranks), "block": judge.block(ways.machine, job.ranks),
-                 "scotch": bed.peer("scotch").seats, "ours": bed.ours(explain=False).seats}
+                 "scotch": bed.peer("scotch").seats, "ours": bed.ours(explain=False, matrix="counted").seats}
         runs = {}
         for some in filter(None, seats.values()):
             if len(set(some)) == len(some) and tuple(some) not in runs:

@@ -56,10 +56,10 @@ class Bed:
     def cost(self, seats):
         return judge.cost(self.problem.pairs, self.machine, seats)
 
-    def ours(self, effort="normal", seed=1, core=None, explain=True):
+    def ours(self, effort="normal", seed=1, core=None, explain=True, matrix="matrix"):
         """`topiary map`, as a user calls it; seconds: of processor time, which with `explain` is also that of the
         comparisons."""
-        words = [BUILD / "topiary", "map", f"--arch={self.folder}/fabric", f"--matrix={self.folder}/matrix",
+        words = [BUILD / "topiary", "map", f"--arch={self.folder}/fabric", f"--matrix={self.folder}/{matrix}",
                  f"--effort={effort}", f"--seed={seed}"] + ["--explain=json"] * explain
         done, seconds = timed(words, OURS_LIMIT, core)
         if done.returncode:

@@ -152,10 +152,11 @@ static double gain(double from, double to)
 
 static int as_json(const struct mapping *m, const struct places *p, const char *costs, FILE *out, struct err *e)
 {
-	json_t *j = json_pack("{s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f}",
+	json_t *j = json_pack("{s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f}",
 			      "costs", costs,
 			      "ranks", (int) m->ranks, "places", (int) p->nplaces, "hosts", (int) p->nhosts,
 			      "network_levels", (int) (p->network ? p->network->nlevels : 0), "cost", m->cost,
+			      "cheapest", m->cheapest,
 			      "block", m->block, "cyclic", m->cyclic, "scotch", m->scotch,
 			      "gain_over_block", gain(m->block, m->cost), "gain_over_cyclic", gain(m->cyclic, m->cost),
 			      "busiest_nic", m->nic, "busiest_nic_block", m->nic_block, "method", m->method,
@@ -187,6 +188,9 @@ static int as_table(const struct mapping *m, const struct places *p, const char 
 	fprintf(out, "%u rank%s on %u place%s of %u node%s, mapped in %.2f s; gain: relative to the chosen mapping\n",
 		m->ranks, PLURAL(m->ranks), p->nplaces, PLURAL(p->nplaces), p->nhosts,
 		PLURAL(p->nhosts), m->seconds);
+	if (m->cheapest < m->cost)
+		fprintf(out, "a mapping that costs %.6g was found; the matrix's messages speak for the chosen one\n",
+			m->cheapest);
 	fprintf(out, "costs %s\n", costs);
 	fprintf(out, "busiest node: %.6g bytes exchanged with other nodes, %.6g with block\n", m->nic, m->nic_block);
 	return 0;

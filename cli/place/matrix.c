@@ -35,7 +35,8 @@ static const struct verb {
 
 static const struct cmd_option options[] = {
 	{ "format", 0, "NAME", CMD_TEXT(format),
-	  "Output format: mm (Matrix Market, default), dense (text) or grf (Scotch); show: svg" },
+	  "Output format: mm (Matrix Market, default), dense (text), grf (Scotch) or prof (Open MPI's "
+	  "monitoring, with numbers of messages); show: svg" },
 	{ "output", 'o', "FILE", CMD_OUTPUT(output), "Write the matrix to FILE, atomically" },
 	{ "info", 0, NULL, CMD_FLAG(info),
 	  "Print the number of ranks and pairs, bytes, and the heaviest pairs; write the matrix only with -o" },

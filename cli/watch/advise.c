@@ -275,7 +275,7 @@ static int compare(const struct mapping_check *a, const char *name, const struct
 		if (now > 0 && best.cost <= (1 - GAIN) * now) {
 			out->result = ADVICE_FOUND;
 			snprintf(out->evidence, sizeof(out->evidence), "the messages of the %u ranks in %.80s cost "
-				 "%.4g where the ranks are, %.4g with the best mapping found: %.0f %% less", m->ranks,
+				 "%.4g where the ranks are, %.4g as topiary map places them: %.0f %% less", m->ranks,
 				 slash ? slash + 1 : name, now, best.cost, 100 * (now - best.cost) / now);
 		}
 		mapping_free(&best);

@@ -274,7 +274,7 @@ static int merge_child(int fd, void *arg)
 		execle(command, command, "matrix", "learn", "--job", job, "--tag", options_learned_tag(options.matrix),
 		       m->directory, NULL, env);
 	else
-		execle(command, command, "matrix", "-o", options.capture, m->directory, NULL, env);
+		execle(command, command, "matrix", "--format=prof", "-o", options.capture, m->directory, NULL, env);
 	dprintf(STDERR_FILENO, "%s: %s\n", command, strerror(errno));
 	return 127;
 }

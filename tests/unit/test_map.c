@@ -8,6 +8,7 @@
 #include "map/rankfile/rankfile.h"
 #include "map/engine/scotch.h"
 #include "map/engine/solve.h"
+#include "map/engine/traffic.h"
 
 OWNS(struct slots *, slots_free)
 
@@ -60,6 +61,68 @@ TEST(finds_the_best)
 		if (s.cost != rows[i].cost || s.block != rows[i].block || s.cyclic != rows[i].cyclic)
 			fail_msg("row %zu: cost %g, block %g, cyclic %g", i, s.cost, s.block, s.cyclic);
 	}
+}
+
+/* Two nodes of two cores: two cores of a node cost 2, two nodes 100. */
+TEST(leaves_block_where_messages_do_not_gain)
+{
+	static const struct {
+		const char *matrix;
+		double cost, cheapest;
+	} rows[] = {
+		/* Heavy pairs that block separates: without and with messages. */
+		{ "E 0 2 10 bytes\nE 1 3 10 bytes\n", 40, 40 },
+		{ "E 0 2 10 bytes 1 msgs sent\nE 1 3 10 bytes 1 msgs sent\n", 40, 40 },
+		/* Bytes between 0 and 2, and many messages between 0 and 1: together they stay. */
+		{ "E 0 2 10 bytes\nE 0 1 1 bytes\n", 120, 120 },
+		{ "E 0 2 10 bytes 1 msgs sent\nE 0 1 1 bytes 50 msgs sent\n", 1002, 120 },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++) {
+		OWNED(matrix_free) struct matrix *m = matrix_of(rows[i].matrix);
+		OWNED(places_free) struct places *p = places_of(2, "Core:2", "0-1");
+		FREED(mapping_free) struct mapping s = {0};
+
+		assert_ok(mapping_solve(m, p, EFFORT_NORMAL, 1, &s, &err));
+		if (s.cost != rows[i].cost || s.cheapest != rows[i].cheapest)
+			fail_msg("row %zu: %s of cost %g, cheapest %g", i, s.method, s.cost, s.cheapest);
+	}
+}
+
+TEST(compares_traffic)
+{
+	static const struct traffic block = { 100, 50, 40, { 8, 7 } };
+	static const struct {
+		struct traffic to;
+		bool is_less;
+	} rows[] = {
+		{ { 100, 50, 40, { 8, 7 } }, false },
+		{ { 95, 50, 40, { 8, 7 } }, false },
+		{ { 80, 50, 40, { 8, 7 } }, true },
+		{ { 80, 51, 40, { 8, 7 } }, false },
+		{ { 80, 50, 41, { 8, 7 } }, false },
+		{ { 80, 50, 40, { 9, 7 } }, false },
+		{ { 80, 50, 40, { 8, 8 } }, false },
+		{ { 80, 10, 10, { 1, 1 } }, true },
+	};
+
+	for (size_t i = 0; i < ROWS(rows); i++)
+		if (traffic_is_less(&block, &rows[i].to, 2) != rows[i].is_less)
+			fail_msg("row %zu", i);
+}
+
+TEST(sums_traffic)
+{
+	OWNED(matrix_free) struct matrix *m = matrix_of("E 0 2 10 bytes 3 msgs sent\nE 1 0 5 bytes 4 msgs sent\n"
+							"D MPI_COMM_WORLD procs: 0,1,2,3\n");
+	OWNED(places_free) struct places *p = places_of(2, "Core:2", "0-1");
+	OWNED(slots_free) struct slots *s = slots_new(p, &err);
+	struct traffic t;
+
+	assert_ok(traffic_of(m, s, (unsigned[]){ 0, 1, 2, 3 }, &t));
+	assert_true(fabs(t.latency - (3 * sqrt(100) + 4 * sqrt(2))) < 1e-9);
+	assert_true(fabs(t.sent - 3 * sqrt(100)) < 1e-9 && fabs(t.received - 3 * sqrt(100)) < 1e-9);
+	assert_true(t.out[0] == 10 && t.out[1] == 15);
 }
 
 TEST(refuses_too_many_ranks)

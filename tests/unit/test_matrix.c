@@ -96,9 +96,17 @@ TEST(reads_monitoring)
 	assert_int_equal(pairs_of(m), 2);
 	assert_true(weight_of(m, 0, 1) == 1000 + 2120 + 1);
 	assert_true(weight_of(m, 2, 0) == 300 + 7 + 70);
+	/* By the sender: 0 to 1 and 2, then 1 to 0, 2 to 0. */
+	assert_non_null(m->messages);
+	assert_true(m->messages[0] == 1 + 7 && m->messages[1] == 3 && m->messages[2] == 1 && m->messages[3] == 0);
 	matrix_free(m);
 	m = matrix_of("E 3 1 5 bytes\n");
 	assert_int_equal(m->ranks, 4);
+	assert_null(m->messages);
+	matrix_free(m);
+	/* Known of each pair, or of none. */
+	m = matrix_of("E 0 1 5 bytes 2 msgs sent\nE 1 2 5 bytes\n");
+	assert_null(m->messages);
 	matrix_free(m);
 }
 
@@ -309,7 +317,7 @@ TEST(refuses_formats)
 	double scale;
 
 	assert_int_equal(matrix_write(m, "png", &text, &scale, &e), -1);
-	assert_string_equal(e.text, "png: unknown matrix format; expected dense, mm or grf");
+	assert_string_equal(e.text, "png: unknown matrix format; expected dense, mm, grf or prof");
 	assert_int_equal(text.len, 0);
 }
 

@@ -54,7 +54,11 @@ def test_files_are_added_up_and_converted(tmp_path):
                         "4 3 51\n"),
                        ("dense", "0 50 0 51.5\n50 0 50.5 0\n0 50.5 0 51\n51.5 0 51 0\n"),
                        ("grf", "0\n4\t8\n0\t010\n2\t100 1\t103 3\n2\t100 0\t101 2\n2\t101 1\t102 3\n"
-                        "2\t103 0\t102 2\n")]:
+                        "2\t103 0\t102 2\n"),
+                       ("prof", "".join(f"E\t{r}\t{c}\t{half} bytes\t{int(c == (r + 1) % 4)} msgs sent\n"
+                                       for r, c, half in (
+                           (0, 1, 50), (0, 3, 51.5), (1, 0, 50), (1, 2, 50.5), (2, 1, 50.5), (2, 3, 51), (3, 0, 51.5),
+                           (3, 2, 51))) + "D\tMPI_COMM_WORLD\tprocs: 0,1,2,3\n")]:
         done = topiary(*files, "--format", form, "-o", tmp_path / form)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
         assert (tmp_path / form).read_text() == text
@@ -133,7 +137,7 @@ def test_bad_words_are_refused(tmp_path):
                        *((["--generate", "ring:4", f"--seed={word}"], f"--seed={word}: expected a number from 0")
                          for word in ("-1", "+1", " 1", "0x10", "1d5")),
                        (["--generate", "cube:4"], "unknown rule"),
-                       (["--generate", "ring:4", "--format", "png"], "expected dense, mm or grf"),
+                       (["--generate", "ring:4", "--format", "png"], "expected dense, mm, grf or prof"),
                        ([tmp_path], "no .prof file in this directory"), ([tmp_path / "none"], "No such file"),
                        (["/dev/zero"], "not a regular file")]:
         done = topiary(*args)

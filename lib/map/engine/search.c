@@ -93,20 +93,43 @@ const unsigned ncandidates = sizeof(candidates) / sizeof(candidates[0]);
 /* --- improvement --- */
 
 /*
- * Keeps the cheapest trial; of equal ones that with the least loaded network adapter, then the first. So the result is
- * never worse than the first trials, block and cyclic.
+ * The cheapest trial; of equal ones that with the least loaded network adapter, then the first. So the result is never
+ * worse than the first trials, block and cyclic. Where messages are known, the earliest of those that are certain to
+ * gain over block, and block if there is none.
  */
-void improve_measure(struct search *x, struct search_trial *t)
+static bool is_best(const struct search *x, const struct search_trial *t)
+{
+	const struct search_trial *best = &x->best;
+
+	if (!best->name)
+		return true;
+	if (x->b.m->messages)
+		return t->cost <= x->out->block && t->traffic.latency < best->traffic.latency &&
+		       traffic_is_less(&x->block, &t->traffic, x->b.s->nlevels);
+	return t->cost < best->cost || (t->cost == best->cost && t->nic < best->nic);
+}
+
+int improve_measure(struct search *x, struct search_trial *t)
 {
 	unsigned *slot = x->best.slot;
 
 	t->cost = slots_cost(x->b.m, x->b.s, t->slot);
 	t->nic = slots_busiest(x->b.m, x->b.s, t->slot, x->load);
-	if (x->best.name && (t->cost > x->best.cost || (t->cost == x->best.cost && t->nic >= x->best.nic)))
-		return;
+	if (x->b.m->messages && traffic_of(x->b.m, x->b.s, t->slot, &t->traffic))
+		return err_set(x->b.err, "mapping: out of memory");
+	if (!x->best.name) {
+		x->out->block = x->out->cheapest = t->cost;
+		x->out->nic_block = t->nic;
+		x->block = t->traffic;
+	}
+	if (t->cost < x->out->cheapest)
+		x->out->cheapest = t->cost;
+	if (!is_best(x, t))
+		return 0;
 	memcpy(slot, t->slot, x->b.m->ranks * sizeof(*slot));
 	x->best = *t;
 	x->best.slot = slot;
+	return 0;
 }
 
 static int trial_polish(struct search *x, struct search_trial *t)
@@ -117,8 +140,7 @@ static int trial_polish(struct search *x, struct search_trial *t)
 		return err_set(x->b.err, "mapping: out of memory");
 	x->left -= most - left;
 	t->polished = true;
-	improve_measure(x, t);
-	return 0;
+	return improve_measure(x, t);
 }
 
 /* The improvement steps, from whole domains to single ranks. */
@@ -137,8 +159,7 @@ static int step_run(struct search *x, const struct step *step, struct search_tri
 	x->left -= work;
 	if (step->improve(x->b.m, x->b.s, x->b.seed + x->turn++, work, t->slot, x->b.err))
 		return -1;
-	improve_measure(x, t);
-	return 0;
+	return improve_measure(x, t);
 }
 
 /* gained: bits of the steps that gained something. */

@@ -7,6 +7,7 @@
 #include "map/engine/slots.h"
 #include "map/engine/solve.h"
 #include "map/engine/split.h"
+#include "map/engine/traffic.h"
 #include "map/matrix/matrix.h"
 #include "map/places/places.h"
 
@@ -61,6 +62,7 @@ struct search_trial {
 	const char *name;
 	bool polished, improved;
 	double cost, nic;
+	struct traffic traffic;		/* if the matrix has messages */
 	unsigned *slot;
 };
 
@@ -74,6 +76,7 @@ struct search {
 	unsigned turn;			/* number of seeds drawn */
 	unsigned idle;			/* bits: the steps of search.c that gained nothing in the last round */
 	double *load;
+	struct traffic block;
 	struct mapping *out;
 };
 
@@ -84,7 +87,7 @@ struct search {
  */
 int improve_trials(struct search *x);
 
-/* Computes a trial's cost, and keeps it if it is the best. Called by solve.c. */
-void improve_measure(struct search *x, struct search_trial *t);
+/* Computes a trial's cost, and keeps it if it is the best: the first must be block. 0 or -1. Called by solve.c. */
+int improve_measure(struct search *x, struct search_trial *t);
 
 #endif

@@ -57,14 +57,11 @@ static int try_candidates(struct search *x)
 			b.seed = x->b.seed + turn * 0x9e3779b9u;
 			b.loose = turn;
 			t->name = candidates[i].name;
-			if (candidate_map(&candidates[i], &b, t->slot))
+			if (candidate_map(&candidates[i], &b, t->slot) || improve_measure(x, t))
 				return -1;
 			x->left -= candidate_work(&candidates[i], &b);
-			improve_measure(x, t);
 			x->ntrials++;
 		}
-	x->out->block = x->trial[CANDIDATE_BLOCK].cost;
-	x->out->nic_block = x->trial[CANDIDATE_BLOCK].nic;
 	x->out->cyclic = x->trial[CANDIDATE_CYCLIC].cost;
 	x->out->scotch = x->effort->quick ? NAN : x->trial[CANDIDATE_SCOTCH].cost;
 	return 0;

@@ -10,7 +10,8 @@
 /*
  * Maps ranks to places: both strategies of Goglin et al., Euro-Par 2017, section 5.2 (Scotch on the whole tree, and
  * level by level), made exact, at most one rank a place; then pairwise exchange and annealing. The result is never
- * worse than block or cyclic. EFFORT_FAST omits the first strategy, which takes most of the time. The same input,
+ * worse than block or cyclic. Of a matrix with messages the result is block unless a mapping is certain to gain over it
+ * (traffic.h). EFFORT_FAST omits the first strategy, which takes most of the time. The same input,
  * effort and seed give the same bytes.
  *
  * Block and cyclic are those of Slurm (srun(1), --distribution; slurm_step_layout.c): both give the nodes equal shares
@@ -27,6 +28,7 @@ struct mapping {
 	unsigned *place;	/* place[rank], index into the places */
 	double cost;		/* sum over pairs of weight x distance */
 	double block, cyclic;	/* cost of those two */
+	double cheapest;	/* cost of the cheapest mapping found: less than cost where messages decided */
 	double scotch;		/* of Scotch's own mapping, as netloc calls it, repaired; NAN: not computed */
 	double nic, nic_block;	/* communication of the node that exchanges most with others; the same for block */
 	char method[48];	/* of the result: "block", "scotch+swaps", "split+swaps+annealing", ... */

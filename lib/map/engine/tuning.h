@@ -95,6 +95,11 @@
 #define LEVEL_WORK 1e6
 #define LEVEL_DRAW 1000
 
+/* --- The choice by messages: traffic.c. */
+
+/* The least share of the latency that a mapping must save: less, and some programs run slower than by block. */
+#define LATENCY_GAIN 0.1
+
 /* --- The call of Scotch: scotch.c. */
 
 /* Leaves of the largest tree: padded further, its finest levels cost Scotch more time than they are worth. */

@@ -12,7 +12,7 @@ int matrix_entries_add(struct matrix_entries *f, unsigned a, unsigned b, double 
 		return 0;
 	if (array_reserve(f->entry, f->n, 1))
 		return -1;
-	f->entry[f->n++] = (struct matrix_entry){ a < b ? a : b, a < b ? b : a, weight };
+	f->entry[f->n++] = (struct matrix_entry){ .a = a < b ? a : b, .b = a < b ? b : a, .weight = weight };
 	return 0;
 }
 
@@ -40,10 +40,13 @@ int matrix_entries_sort(struct matrix_entries *f, unsigned ranks)
 		size_t n = 0;
 
 		for (size_t i = 0; i < f->n; i++)
-			if (n && f->entry[n - 1].a == f->entry[i].a && f->entry[n - 1].b == f->entry[i].b)
+			if (n && f->entry[n - 1].a == f->entry[i].a && f->entry[n - 1].b == f->entry[i].b) {
 				f->entry[n - 1].weight += f->entry[i].weight;
-			else
+				f->entry[n - 1].messages[0] += f->entry[i].messages[0];
+				f->entry[n - 1].messages[1] += f->entry[i].messages[1];
+			} else {
 				f->entry[n++] = f->entry[i];
+			}
 		f->n = n;
 	}
 	free(other);
@@ -52,7 +55,7 @@ int matrix_entries_sort(struct matrix_entries *f, unsigned ranks)
 }
 
 /* Without weights yet. NULL when memory is short. */
-static struct matrix *matrix_new(unsigned ranks, size_t arcs)
+static struct matrix *matrix_new(unsigned ranks, size_t arcs, bool messages)
 {
 	struct matrix *m = calloc(1, sizeof(*m));
 
@@ -62,16 +65,19 @@ static struct matrix *matrix_new(unsigned ranks, size_t arcs)
 	m->row = calloc(ranks + 1, sizeof(*m->row));
 	m->adj = malloc((arcs + 1) * sizeof(*m->adj));
 	m->weight = malloc((arcs + 1) * sizeof(*m->weight));
-	if (m->row && m->adj && m->weight)
+	m->messages = messages ? malloc((arcs + 1) * sizeof(*m->messages)) : NULL;
+	if (m->row && m->adj && m->weight && (m->messages || !messages))
 		return m;
 	matrix_free(m);
 	return NULL;
 }
 
-static void arc_set(struct matrix *m, size_t *next, unsigned from, unsigned to, double weight)
+static void arc_set(struct matrix *m, size_t *next, unsigned from, unsigned to, const struct matrix_entry *f)
 {
 	m->adj[next[from]] = to;
-	m->weight[next[from]++] = weight;
+	if (m->messages)
+		m->messages[next[from]] = f->messages[from > to];
+	m->weight[next[from]++] = f->weight;
 }
 
 /*
@@ -89,9 +95,17 @@ static void rows_fill(struct matrix *m, const struct matrix_entries *f, size_t *
 		next[r] = m->row[r];
 	}
 	for (size_t i = 0; i < f->n; i++)
-		arc_set(m, next, f->entry[i].b, f->entry[i].a, f->entry[i].weight);
+		arc_set(m, next, f->entry[i].b, f->entry[i].a, &f->entry[i]);
 	for (size_t i = 0; i < f->n; i++)
-		arc_set(m, next, f->entry[i].a, f->entry[i].b, f->entry[i].weight);
+		arc_set(m, next, f->entry[i].a, f->entry[i].b, &f->entry[i]);
+}
+
+static bool counts_messages(const struct matrix_entries *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->entry[i].messages[0] + f->entry[i].messages[1] == 0)
+			return false;
+	return f->n;
 }
 
 struct matrix *matrix_build(unsigned ranks, struct matrix_entries *f)
@@ -99,7 +113,7 @@ struct matrix *matrix_build(unsigned ranks, struct matrix_entries *f)
 	size_t *next = calloc(ranks, sizeof(*next));
 	struct matrix *m = NULL;
 
-	if (next && (!f->n || !matrix_entries_sort(f, ranks)) && (m = matrix_new(ranks, 2 * f->n)))
+	if (next && (!f->n || !matrix_entries_sort(f, ranks)) && (m = matrix_new(ranks, 2 * f->n, counts_messages(f))))
 		rows_fill(m, f, next);
 	free(next);
 	return m;
@@ -112,6 +126,7 @@ void matrix_free(struct matrix *m)
 	free(m->row);
 	free(m->adj);
 	free(m->weight);
+	free(m->messages);
 	free(m);
 }
 
@@ -122,7 +137,7 @@ struct matrix *matrix_some(const struct matrix *m, const struct matrix_ranks *so
 
 	for (unsigned r = 0; r < some->n; r++)
 		arcs += m->row[some->rank[r] + 1] - m->row[some->rank[r]];
-	if (!(part = matrix_new(some->n + silent, arcs)))
+	if (!(part = matrix_new(some->n + silent, arcs, false)))
 		return NULL;
 	arcs = 0;
 	for (unsigned r = 0; r < some->n; r++) {
@@ -162,7 +177,8 @@ struct matrix *matrix_contract(const struct matrix *m, const unsigned *group, un
 	for (unsigned r = 0; f.entry && r < m->ranks; r++)
 		for (size_t i = m->row[r]; i < m->row[r + 1]; i++)
 			if (group[r] < group[m->adj[i]])
-				f.entry[f.n++] = (struct matrix_entry){ group[r], group[m->adj[i]], m->weight[i] };
+				f.entry[f.n++] = (struct matrix_entry){ .a = group[r], .b = group[m->adj[i]],
+							       .weight = m->weight[i] };
 	if (f.entry)
 		contracted = matrix_build(groups, &f);
 	free(f.entry);
@@ -275,10 +291,33 @@ static void graph_write(const struct matrix *m, struct buf *out, double *scale)
 	}
 }
 
+/* Half of the bytes in each direction, as for dense. */
+static void prof_write(const struct matrix *m, struct buf *out, double *scale)
+{
+	*scale = 1;
+	for (unsigned r = 0; r < m->ranks; r++)
+		for (size_t i = m->row[r]; i < m->row[r + 1]; i++) {
+			buf_printf(out, "E\t%u\t%u\t", r, m->adj[i]);
+			number_write(out, m->weight[i] / 2);
+			buf_puts(out, " bytes");
+			if (m->messages) {
+				buf_puts(out, "\t");
+				number_write(out, m->messages[i]);
+				buf_puts(out, " msgs sent");
+			}
+			buf_puts(out, "\n");
+		}
+	buf_puts(out, "D\tMPI_COMM_WORLD\tprocs: ");
+	for (unsigned r = 0; r < m->ranks; r++)
+		buf_printf(out, "%s%u", r ? "," : "", r);
+	buf_puts(out, "\n");
+}
+
 static const struct {
 	const char *name;
 	void (*write)(const struct matrix *m, struct buf *out, double *scale);
-} forms[] = { { "dense", dense_write }, { "mm", market_write }, { "grf", graph_write } };
+} forms[] = { { "dense", dense_write }, { "mm", market_write }, { "grf", graph_write },
+	      { "prof", prof_write } };
 
 int matrix_write(const struct matrix *m, const char *format, struct buf *out, double *scale, struct err *e)
 {
@@ -288,5 +327,5 @@ int matrix_write(const struct matrix *m, const char *format, struct buf *out, do
 		forms[i].write(m, out, scale);
 		return out->failed ? err_set(e, "%s: out of memory", format) : 0;
 	}
-	return err_set(e, "%s: unknown matrix format; expected dense, mm or grf", format);
+	return err_set(e, "%s: unknown matrix format; expected dense, mm, grf or prof", format);
 }

@@ -338,21 +338,29 @@ static int graph_read(struct matrix_scan *s)
 
 static const char no_such_rank[] = "rank out of range (0 to 65535)";
 
-/* "E from to N bytes ...": what one rank sent to another. */
+/* "E from to N bytes M msgs sent ...": what one rank sent to another. */
 static int traffic_read(struct matrix_scan *s)
 {
+	size_t before = s->found->n;
 	unsigned from, to, most;
-	double bytes;
+	double bytes, messages = 0;
 
 	if (count_read(s, 0, MATRIX_MAX_RANKS - 1, no_such_rank, &from) ||
 	    count_read(s, 0, MATRIX_MAX_RANKS - 1, no_such_rank, &to) || weight_read(s, &bytes))
 		return -1;
 	if (line_ends(s) || strncmp(s->at, "bytes", 5))
 		return scan_wrong(s, "expected 'bytes' after the number");
+	s->at += strlen("bytes");
+	if (!line_ends(s) && weight_read(s, &messages))
+		return -1;
 	most = from > to ? from : to;
 	if (s->ranks <= most)
 		s->ranks = most + 1;
-	return pair_add(s, from, to, bytes);
+	if (pair_add(s, from, to, bytes))
+		return -1;
+	if (s->found->n > before)
+		s->found->entry[before].messages[from > to] = messages;
+	return 0;
 }
 
 /* "D MPI_COMM_WORLD procs: 0,1,2": in order, so that the last is the largest. The other communicators are subsets. */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ * Copyright (C) 2026 The Topiary authors */
+#ifndef TOPIARY_MAP_ENGINE_TRAFFIC_H
+#define TOPIARY_MAP_ENGINE_TRAFFIC_H
+
+#include "map/engine/slots.h"
+#include "map/matrix/matrix.h"
+
+/*
+ * What a mapping does to messages. Their latency is taken as the square root of the distance: a level that costs ten
+ * times another for each byte is about three times as late.
+ */
+struct traffic {
+	double latency;			/* of all messages, in total */
+	double sent, received;		/* of those of one rank, the rank with most */
+	double out[PATHS_LEVELS + 1];	/* by level of slots: bytes exchanged by a domain with others, that with most */
+};
+
+/* Of a matrix with messages. 0, or -1 when memory is short. */
+int traffic_of(const struct matrix *m, const struct slots *s, const unsigned *slot, struct traffic *out);
+
+/*
+ * Whether a program runs faster by the second mapping as far as its messages tell: their latency is less by a tenth,
+ * and no rank sends or receives later, nor does more leave the busiest node, switch or other domain, in the second.
+ * What this leaves open, only the order of the messages in time would tell.
+ */
+bool traffic_is_less(const struct traffic *from, const struct traffic *to, unsigned levels);
+
+#endif
