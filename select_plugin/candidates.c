@@ -117,16 +117,20 @@ void candidates_keep_usable(int node, bool gpus, uint64_t *cores)
 	keep_usable(cores, gpus ? NULL : glue_without_gpus(node), glue_cores(node));
 }
 
+static const uint64_t *taken_on(const struct candidate_set *s, int node)
+{
+	return s->taken ? s->taken + occupancy_at(node) : occupancy_busy(node);
+}
+
 /*
  * Reads the cores that the job may have on a node: not allocated, excluded, specialised or reserved for GPUs. Returns
  * their number.
  */
 static unsigned read_free(const struct candidate_set *s, int node)
 {
-	const uint64_t *taken = s->taken ? s->taken + occupancy_at(node) : occupancy_busy(node);
 	unsigned cores = glue_cores(node);
 
-	core_set_complement(s->free_cores, taken, cores);
+	core_set_complement(s->free_cores, taken_on(s, node), cores);
 	candidates_keep_usable(node, s->gpus, s->free_cores);
 	exclusion_apply(s->excluded, node, s->free_cores);
 	return core_set_count(s->free_cores, core_set_words(cores));
@@ -490,10 +494,10 @@ static bool candidate_weigh(struct candidate_set *s, struct candidate_node *cand
 	/* Where all GPUs are allocated, the cores beside them are worth no more than others. */
 	candidate->worth = chooser_worth(gpus && gpus->gres_cnt_avail > (s->taken ? 0 : gpus->gres_cnt_alloc),
 					 glue_cores(node), node_record_table_ptr[node]->real_memory);
-	candidate->queue_first = request_queue_first(&s->req->request,
-						     glue_known(s->job->time_limit, 0));
+	candidate->queue_first = request_queue_first(&s->req->request, glue_known(s->job->time_limit, 0));
 	candidate->free = need.fit == FIT_SPREAD ? 0 :
-		chooser_free(have, need.cores, shape->cores, s->req->min_nodes > 1);
+		chooser_free(have, need.cores, !core_set_count(taken_on(s, node), core_set_words(glue_cores(node))),
+			     s->req->min_nodes > 1);
 	need_limit(s, node, memory, shape, &need);
 	candidate_cost(s, shape, &need, candidate);
 	prefer_memory(s, shape, &need, candidate);

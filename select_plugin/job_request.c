@@ -26,7 +26,7 @@ static unsigned divide_up(uint64_t n, unsigned by)
 int job_request_defaults(const struct settings *s, struct request *out, struct err *e)
 {
 	*out = (struct request){ .fit = FIT_PREFER, .level = LEVEL_NODE, .memory = FIT_PREFER,
-				 .weight = weight_parse(s->topo_weight) };
+				 .weight = request_weight_parse(s->topo_weight) };
 	return request_set(out, "TopoFit", s->topo_fit, e) || request_set(out, "TopoLevel", s->topo_level, e) ||
 	       request_set(out, "TopoMem", s->topo_mem, e) ? -1 : 0;
 }

@@ -23,7 +23,8 @@ bool counters_name_file(const char *prefix, int rank);
 
 /*
  * --topo-matrix=auto: the names of a program's files begin so, PREFIX.program has its path, and counting ends by
- * itself. A rank that does what a matrix does not describe stops counting, and PREFIX.off says why, for `topiary matrix learn`.
+ * itself. A rank that does what a matrix does not describe stops counting, and PREFIX.off says why, for `topiary
+ * matrix learn`.
  */
 void counters_learn(const char *prefix, const char *program);
 void counters_give_up(const char *why);

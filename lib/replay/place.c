@@ -155,7 +155,8 @@ static bool node_score(const struct search *s, unsigned node, uint32_t tasks, un
 					.worth = chooser_worth(!s->job->gpus && kind->gpus > s->room->gpus[node],
 							       kind->shape->cores, kind->memory),
 					.free = need.fit == FIT_SPREAD ? 0 :
-						chooser_free(s->room->count[node], need.cores, kind->shape->cores,
+						chooser_free(s->room->count[node], need.cores,
+							     s->room->count[node] == kind->shape->cores,
 							     s->job->nodes > 1),
 					.queue_first = request_queue_first(s->want, s->job->limit / 60000) };
 	for (;; need.nlimits = 0, out->memory_far = true) {

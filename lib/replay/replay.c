@@ -87,7 +87,7 @@ int replay_policy_parse(const char *word, struct replay_policy *out, struct err 
 		bool is_memory = !strncmp(part, "mem=", 4);
 
 		if (!strncmp(part, "weight=", 7)) {
-			int weight = weight_parse(part + 7);
+			int weight = request_weight_parse(part + 7);
 
 			if (weight < 0)
 				return err_set(e, "'%.40s': weight=%s: expected job, long or queue", word, part + 7);

@@ -16,9 +16,9 @@ uint64_t chooser_worth(bool gpus, unsigned cores, uint64_t memory_mb)
 	return (uint64_t) gpus << 63 | (uint64_t) cores << 32 | (uint32_t) (memory_mb >> MEMORY_STEP_BITS);
 }
 
-unsigned chooser_free(unsigned free, unsigned need, unsigned cores, bool several)
+unsigned chooser_free(unsigned free, unsigned need, bool idle, bool several)
 {
-	unsigned last = !several ? 0 : free == cores ? 2 : free == need;
+	unsigned last = !several ? 0 : idle ? 2 : free == need;
 
 	return last << 16 | free;
 }

@@ -40,7 +40,7 @@ uint64_t chooser_worth(bool gpus, unsigned cores, uint64_t memory_mb);
  * that it does not fill come first, then those that it fills, then idle ones: a node that it shares with another job
  * is whole again only when the later of both ends (decision 52).
  */
-unsigned chooser_free(unsigned free, unsigned need, unsigned cores, bool several);
+unsigned chooser_free(unsigned free, unsigned need, bool idle, bool several);
 
 /*
  * The order of the choice: required nodes, lighter nodes, cores near the devices, cores near all of these, memory in

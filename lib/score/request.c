@@ -24,7 +24,7 @@ const char *fit_name(enum fit fit)
 	return fit < FIT_COUNT ? fits[fit] : "?";
 }
 
-int weight_parse(const char *word)
+int request_weight_parse(const char *word)
 {
 	static const char *const weights[] = {
 		[WEIGHT_JOB] = "job", [WEIGHT_LONG] = "long", [WEIGHT_QUEUE] = "queue",

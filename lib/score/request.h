@@ -45,7 +45,7 @@ struct request_path {
  * TopoWeight, of the site: whether a job gets the node that is best for it, or the one that other jobs miss least;
  * WEIGHT_LONG, the default: the latter if its time limit is longer than WEIGHT_LONG_MINUTES (decision 52).
  */
-enum weight { WEIGHT_JOB, WEIGHT_LONG, WEIGHT_QUEUE };
+enum request_weight { WEIGHT_JOB, WEIGHT_LONG, WEIGHT_QUEUE };
 #define WEIGHT_LONG_MINUTES (3 * 24 * 60)
 
 struct request {
@@ -53,7 +53,7 @@ struct request {
 	enum level level;	/* LEVEL_PACKAGE to LEVEL_L2: the boundary to keep within; LEVEL_NODE: none */
 	struct request_path path;	/* if it has steps, fit is FIT_REQUIRE and level LEVEL_NODE */
 	enum fit memory;		/* in the cores' own NUMA nodes: FIT_OFF, FIT_PREFER or FIT_REQUIRE */
-	enum weight weight;		/* no job asks for it */
+	enum request_weight weight;		/* no job asks for it */
 };
 
 /* "off", "prefer", "require", "spread" in any case, or -1; and the constant of a fit. */
@@ -61,7 +61,7 @@ int fit_parse(const char *word);
 const char *fit_name(enum fit fit);
 
 /* "job", "long", "queue" in any case, or -1. */
-int weight_parse(const char *word);
+int request_weight_parse(const char *word);
 
 /* Whether other jobs come first for a job with this time limit; 0: none, or unknown. */
 bool request_queue_first(const struct request *r, unsigned long long limit_minutes);

@@ -38,7 +38,7 @@ enum verdict_better {
 	BETTER_SHARING,		/* no tasks share cores */
 	BETTER_SPARE,		/* fewer cores without a task */
 	BETTER_ORDER,		/* equal, and first in Slurm's order */
-	BETTER_WORTH,		/* the other's nodes are worth more to other jobs, and it is not better unless these come first */
+	BETTER_WORTH,		/* the other's nodes are worth more to other jobs: these come first, or it is equal */
 	BETTER_FREE,		/* as many domains, and free cores that other jobs need less (chooser_free) */
 	BETTER_COUNT,
 };

@@ -51,8 +51,8 @@ def test_each_value_has_its_origin(site):
         assert f"RunDir={run_dir} ({path}:{at})" in found[reader], found
     assert (found["select"][-1]
             == f"{path} (beside slurm.conf); by default: TopoMode=on TopoPartitions= TopoQos= TopoAccounts= "
-               "ObserveFile=/var/log/slurm/topiary-observed ObserveShare=2 TopoFit=prefer "
-               "TopoLevel=node TopoMem=prefer TopoWeight=long TopoGpuCores=spare TopoVerdicts=admin WithoutSnapshot=run")
+               "ObserveFile=/var/log/slurm/topiary-observed ObserveShare=2 TopoFit=prefer TopoLevel=node "
+               "TopoMem=prefer TopoWeight=long TopoGpuCores=spare TopoVerdicts=admin WithoutSnapshot=run")
     assert found["commands"][-1].startswith(f"{path} (TOPIARY_CONF); by default: ExportFormat=own ")
     assert found["spank"][-1].startswith(f"{path} (config= in plugstack.conf); by default: TopoMode=on ")
 

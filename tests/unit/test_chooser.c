@@ -108,13 +108,13 @@ TEST(what_other_jobs_need_is_worth_more)
 
 TEST(several_nodes_fill_none_in_use)
 {
-	assert_true(chooser_free(2, 2, 8, false) < chooser_free(3, 2, 8, false));
-	assert_true(chooser_free(7, 2, 8, false) < chooser_free(8, 2, 8, false));
-	assert_true(chooser_free(3, 2, 8, true) < chooser_free(7, 2, 8, true));
-	assert_true(chooser_free(7, 2, 8, true) < chooser_free(2, 2, 8, true));
-	assert_true(chooser_free(2, 2, 8, true) < chooser_free(8, 2, 8, true));
+	assert_true(chooser_free(2, 2, false, false) < chooser_free(3, 2, false, false));
+	assert_true(chooser_free(7, 2, false, false) < chooser_free(8, 2, true, false));
+	assert_true(chooser_free(3, 2, false, true) < chooser_free(7, 2, false, true));
+	assert_true(chooser_free(7, 2, false, true) < chooser_free(2, 2, false, true));
+	assert_true(chooser_free(2, 2, false, true) < chooser_free(8, 2, true, true));
 	/* Equal nodes: an idle one is not full before. */
-	assert_true(chooser_free(8, 8, 8, true) == chooser_free(8, 2, 8, true));
+	assert_true(chooser_free(8, 8, true, true) == chooser_free(8, 2, true, true));
 }
 
 TEST(rows_are_compared_in_turn)

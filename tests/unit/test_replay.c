@@ -342,7 +342,7 @@ TEST(places_jobs)
 		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 259200 - -", "prefer", "1@0 cn2:0-5; " },
 		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 259260 - -", "prefer", "1@0 cn1:0-5; " },
 		{ SMALL_AND_LARGE, "1 0 0 9 1 6 1 259260 - -", "prefer:weight=job", "1@0 cn2:0-5; " },
-		/* of nodes with 4, 2, 3 and all 8 cores free: one job fills the second, several nodes the last in use */
+		/* with 4, 2, 3 and all 8 cores free: one node fills the second, several are the last in use */
 		{ "shape A Package:2 Core:4 PU:1\nnodes cn[1-4] A", "1 0 0 9 1 4 1 - - -\n2 0 0 9 1 6 1 - - -\n"
 		  "3 0 0 9 1 5 1 - - -\n4 0 0 9 2 4 1 - - -\n5 0 0 9 2 4 1 - - -\n6 0 0 9 1 1 1 - - -", "prefer",
 		  "1@0 cn1:0-3; 2@0 cn2:0-5; 3@0 cn3:0-4; 4@0 cn1:4-5 cn3:5-6; 5@0 cn1:6-7 cn2:6-7; 6@0 cn3:7; " },
