@@ -78,33 +78,39 @@ static bool empty_node_has(const struct empty_node *empty, struct score_need nee
 	return has;
 }
 
-/* Nodes of one shape give the same answer: a hash table of twice as many slots as shapes, for one submission. */
+/*
+ * Nodes of one shape with the same cores give the same answer: a hash table of twice as many slots as shapes, for one
+ * submission.
+ */
 struct answers {
 	struct answer {
 		struct empty_node at;
 		unsigned cores;
-	} *of, last;
-	size_t size, used;
+	} *of;
+	size_t size;
 };
 
-/* The cores of the largest domain or, of a path on an empty node, its cores, 0 if the node does not have it. */
+#define ANSWERS_LOOKS 64	/* slots that are looked at for a node */
+
+/*
+ * The cores of the largest domain or, of a path on an empty node, its cores, 0 if the node does not have it. Of nodes
+ * that differ in more ways than the table has slots nothing is known: all.
+ */
 static unsigned cores_of(const struct job_request *req, const struct empty_node *empty, struct answers *all)
 {
 	const struct request_path *path = &req->request.path;
 	struct score_need need = { .cores = request_path_cores(path), .task_cores = 1, .fit = FIT_REQUIRE,
 				   .path = path };
 	size_t at = (uintptr_t) empty->shape / _Alignof(max_align_t) % all->size;
-	struct answer *a;
+	struct answer *a = &all->of[at];
 
-	while (all->of[at].at.shape && !same_cores(&all->of[at].at, empty))
-		at = (at + 1) % all->size;
-	/* Where slurm.conf has fewer cores there are more shapes: one slot stays free, and `last` has the others. */
-	a = all->of[at].at.shape || all->used + 1 < all->size ? &all->of[at] : &all->last;
-	if (!a->at.shape || !same_cores(&a->at, empty)) {
-		all->used += a != &all->last;
+	for (unsigned i = 1; i < ANSWERS_LOOKS && a->at.shape && !same_cores(&a->at, empty); i++)
+		a = &all->of[(at + i) % all->size];
+	if (!a->at.shape)
 		*a = (struct answer){ *empty, !path->steps ? largest_domain(empty, req->request.level) :
 					      empty_node_has(empty, need, (struct numa_memory){0}) ? need.cores : 0 };
-	}
+	else if (!same_cores(&a->at, empty))
+		return path->steps ? need.cores : empty->shape->cores;
 	return a->cores;
 }
 

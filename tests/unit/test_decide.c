@@ -97,7 +97,7 @@ static FILE *file_of(const char *name)
 
 static config_record_t config = { .weight = 1 };
 
-/* No two nodes have the same cores free: some of each are specialised. */
+/* No two nodes have the same cores free: some of each are specialised, unless the test has a shape of its own. */
 static void node_make(unsigned i)
 {
 	node_record_t *node = node_record_table_ptr[i] = xcalloc(1, sizeof(*node));
@@ -110,7 +110,7 @@ static void node_make(unsigned i)
 	node->real_memory = 1000;
 	node->node_spec_bitmap = bit_alloc(node->tot_cores);
 	for (unsigned c = 0; c < node->tot_cores; c++)
-		if (rand_r(&seed) % 8)
+		if (own_shape || rand_r(&seed) % 8)
 			bit_set(node->node_spec_bitmap, c);
 }
 
@@ -283,7 +283,7 @@ static void submit(const struct hostile *h, unsigned nodes)
 	job.overcommit = h->overcommit;
 	job.pn_min_memory = memory_count(h);
 	topiary_submitted(&job, &err);
-	judge(h, "submitted", nodes, SUBMIT_LOOKS * nodes, SHAPES);
+	judge(h, "submitted", nodes, SUBMIT_LOOKS * nodes, 2 * SHAPES + 1);
 }
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
