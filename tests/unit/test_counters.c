@@ -51,16 +51,15 @@ TEST(counting_ends_when_the_pattern_is_the_same)
 		{ true, 9, 32, 32, 3200 }, { true, 0, 63, 63, 6300 }, { true, 0, 65, 64, 6500 },
 		{ true, 17, 600, 16, 60000 },
 	};
-	char prefix[] = "/tmp/topiary_counters_XXXXXX";
+	char prefix[] = "/tmp/topiary_counters_XXXXXX", program[sizeof(prefix) + 8];
 
 	assert_non_null(mkdtemp(prefix));
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		int last = 0;
 
-		unsetenv("TOPIARY_LEARN");
-		if (rows[i].learn)
-			setenv("TOPIARY_LEARN", "", 1);
 		memset(&counters_state, 0, sizeof(counters_state));
+		if (rows[i].learn)
+			counters_learn(prefix, "program");
 		assert_true(counters_name_file(prefix, 0));
 		now = 0;
 		counters_start(0, 4, i % 2);
@@ -81,6 +80,8 @@ TEST(counting_ends_when_the_pattern_is_the_same)
 		unlink(counters_state.path);
 	}
 	rmdir(prefix);
+	snprintf(program, sizeof(program), "%s.program", prefix);
+	assert_int_equal(unlink(program), 0);
 }
 
 TESTS_MAIN(NULL, NULL)
