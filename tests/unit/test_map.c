@@ -76,6 +76,8 @@ TEST(leaves_block_where_messages_do_not_gain)
 		/* Bytes between 0 and 2, and many messages between 0 and 1: together they stay. */
 		{ "E 0 2 10 bytes\nE 0 1 1 bytes\n", 120, 120 },
 		{ "E 0 2 10 bytes 1 msgs sent\nE 0 1 1 bytes 50 msgs sent\n", 1002, 120 },
+		/* And many bytes. */
+		{ "E 0 2 100000000 bytes 1 msgs sent\nE 0 1 1 bytes 50 msgs sent\n", 200000100, 200000100 },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -120,8 +122,10 @@ TEST(sums_traffic)
 	struct traffic t;
 
 	assert_ok(traffic_of(m, s, (unsigned[]){ 0, 1, 2, 3 }, &t));
-	assert_true(fabs(t.latency - (3 * sqrt(100) + 4 * sqrt(2))) < 1e-9);
-	assert_true(fabs(t.sent - 3 * sqrt(100)) < 1e-9 && fabs(t.received - 3 * sqrt(100)) < 1e-9);
+	/* 0 and 2 are 100 apart, 0 and 1 are 2; of the bytes of a pair each sends half. */
+	assert_true(fabs(t.time - (3 * 16384 * 100 + 10 * 100 + 4 * 16384 * sqrt(200) + 5 * 2)) < 1e-3);
+	assert_true(fabs(t.sent - (3 * 16384 * 100 + 5 * 100 + 2.5 * 2)) < 1e-3);
+	assert_true(fabs(t.received - (3 * 16384 * 100 + 5 * 100)) < 1e-3);
 	assert_true(t.out[0] == 10 && t.out[1] == 15);
 }
 

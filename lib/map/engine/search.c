@@ -104,7 +104,7 @@ static bool is_best(const struct search *x, const struct search_trial *t)
 	if (!best->name)
 		return true;
 	if (x->b.m->messages)
-		return t->cost <= x->out->block && t->traffic.latency < best->traffic.latency &&
+		return t->cost <= x->out->block && t->traffic.time < best->traffic.time &&
 		       traffic_is_less(&x->block, &t->traffic, x->b.s->nlevels);
 	return t->cost < best->cost || (t->cost == best->cost && t->nic < best->nic);
 }

@@ -18,18 +18,22 @@ static double largest(const double *of, unsigned n)
 int traffic_of(const struct matrix *m, const struct slots *s, const unsigned *slot, struct traffic *out)
 {
 	double *sent = calloc(2 * (size_t) m->ranks + s->n + 1, sizeof(*sent));
-	double *received = sent + m->ranks, *load = received + m->ranks;
+	double *received = sent + m->ranks, *load = received + m->ranks, far = 0;
 
 	if (!sent)
 		return -1;
 	*out = (struct traffic){0};
+	for (unsigned t = 0; t < s->nlevels; t++)
+		far = s->level[t].typical > far ? s->level[t].typical : far;
 	for (unsigned r = 0; r < m->ranks; r++)
 		for (size_t i = m->row[r]; i < m->row[r + 1]; i++) {
-			double late = m->messages[i] * sqrt(slots_distance(s, slot[r], slot[m->adj[i]]));
+			double distance = slots_distance(s, slot[r], slot[m->adj[i]]),
+			       time = m->messages[i] * HALF_SPEED_BYTES * sqrt(distance * far) +
+				      m->weight[i] / 2 * distance;
 
-			sent[r] += late;
-			received[m->adj[i]] += late;
-			out->latency += late;
+			sent[r] += time;
+			received[m->adj[i]] += time;
+			out->time += time;
 		}
 	out->sent = largest(sent, m->ranks);
 	out->received = largest(received, m->ranks);
@@ -56,6 +60,6 @@ bool traffic_is_less(const struct traffic *from, const struct traffic *to, unsig
 	for (unsigned t = 0; t < levels; t++)
 		if (is_more(from->out[t], to->out[t]))
 			return false;
-	return to->latency < (1 - LATENCY_GAIN) * from->latency && !is_more(from->sent, to->sent) &&
+	return to->time < (1 - TIME_GAIN) * from->time && !is_more(from->sent, to->sent) &&
 	       !is_more(from->received, to->received);
 }

@@ -7,11 +7,12 @@
 #include "map/matrix/matrix.h"
 
 /*
- * What a mapping does to messages. Their latency is taken as the square root of the distance: a level that costs ten
+ * What a mapping does to messages. The time of one is its bytes times the distance, as in the cost, and a latency: that
+ * of HALF_SPEED_BYTES at the largest distance, and as the square root of the distance below it. A level that costs ten
  * times another for each byte is about three times as late.
  */
 struct traffic {
-	double latency;			/* of all messages, in total */
+	double time;			/* of all messages, in total */
 	double sent, received;		/* of those of one rank, the rank with most */
 	double out[PATHS_LEVELS + 1];	/* by level of slots: bytes exchanged by a domain with others, that with most */
 };
@@ -20,8 +21,9 @@ struct traffic {
 int traffic_of(const struct matrix *m, const struct slots *s, const unsigned *slot, struct traffic *out);
 
 /*
- * Whether a program runs faster by the second mapping as far as its messages tell: their latency is less by a tenth,
- * and no rank sends or receives later, nor does more leave the busiest node, switch or other domain, in the second.
+ * Whether a program runs faster by the second mapping as far as its messages tell: they take a tenth less time
+ * in total, no longer for the rank that sends or receives most, and no more bytes leave the busiest node, switch or other
+ * domain in the second.
  * What this leaves open, only the order of the messages in time would tell.
  */
 bool traffic_is_less(const struct traffic *from, const struct traffic *to, unsigned levels);

@@ -97,8 +97,11 @@
 
 /* --- The choice by messages: traffic.c. */
 
-/* The least share of the latency that a mapping must save: less, and some programs run slower than by block. */
-#define LATENCY_GAIN 0.1
+/* The least share of the messages' time that a mapping must save: less, and some programs run slower than by block. */
+#define TIME_GAIN 0.1
+
+/* A message of so many bytes between the farthest places takes twice its latency: of fabrics today 8 to 64 KiB. */
+#define HALF_SPEED_BYTES 16384.0
 
 /* --- The call of Scotch: scotch.c. */
 
