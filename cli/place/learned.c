@@ -326,17 +326,36 @@ static void remove_oldest(const char *folder)
 	free(kept);
 }
 
+/* A file's text of a matrix, with the lines of comments that it begins with. */
+static int learned_write(const struct matrix *m, const char *format, const struct buf *comments, struct buf *out,
+			 struct err *e)
+{
+	struct buf text = {0};
+	double scale;
+	int rc = matrix_write(m, format, &text, &scale, e);
+	/* Behind the banner of Matrix Market. */
+	size_t line = !rc && *text.data == '%' ? strcspn(text.data, "\n") + 1 : 0;
+
+	if (!rc) {
+		out->len = 0;
+		buf_add(out, text.data, line);
+		buf_add(out, comments->data, comments->len);
+		buf_puts(out, text.data + line);
+		rc = out->failed ? err_set(e, "out of memory") : 0;
+	}
+	buf_free(&text);
+	return rc;
+}
+
 int learned_add(const char *id, const char *program, unsigned job, const struct matrix *m, struct err *e)
 {
-	struct buf out = {0}, text = {0};
+	struct buf out = {0}, comments = {0};
 	char pattern[PATTERN_TEXT] = "";
 	struct learned_run new = { job, time(NULL), 1 };
 	char folder[PATH_MAX];
 	struct learned old;
 	struct err damaged;
 	bool missing;
-	double scale;
-	size_t line;
 	int rc;
 
 	if (learned_folder(folder, true, e))
@@ -348,27 +367,23 @@ int learned_add(const char *id, const char *program, unsigned job, const struct 
 	if (!old.matrix)
 		old.nruns = 0;
 	learned_free(&old);
-	rc = matrix_write(m, "mm", &text, &scale, e);
-	if (!rc) {
-		line = strcspn(text.data, "\n") + 1;
-		buf_add(&out, text.data, line);
-		buf_printf(&out, "%% program %.*s\n%% pattern %s\n", (int) strcspn(program, "\n"), program,
-			   learned_pattern(m, pattern));
-		for (unsigned i = old.nruns == LEARNED_RUNS; i <= old.nruns; i++) {
-			const struct learned_run *r = i < old.nruns ? &old.run[i] : &new;
+	buf_printf(&comments, "%% program %.*s\n%% pattern %s\n", (int) strcspn(program, "\n"), program,
+		   learned_pattern(m, pattern));
+	for (unsigned i = old.nruns == LEARNED_RUNS; i <= old.nruns; i++) {
+		const struct learned_run *r = i < old.nruns ? &old.run[i] : &new;
 
-			buf_printf(&out, "%% run %u %lld %.6f\n", r->job, r->at, r->distance);
-		}
-		buf_puts(&out, text.data + line);
-		if (out.failed)
-			rc = err_set(e, "out of memory");
-		else if (out.len > LEARNED_FILE_BYTES)
-			rc = err_set(e, "%s: a matrix of %zu bytes, at most %u are kept", program, out.len,
-				     LEARNED_FILE_BYTES);
-		else
-			rc = file_replace(old.path, out.data, out.len, 0600, e);
+		buf_printf(&comments, "%% run %u %lld %.6f\n", r->job, r->at, r->distance);
 	}
-	buf_free(&text);
+	rc = comments.failed ? err_set(e, "out of memory") :
+			       learned_write(m, m->messages ? "prof" : "mm", &comments, &out, e);
+	if (!rc && m->messages && out.len > LEARNED_FILE_BYTES)
+		rc = learned_write(m, "mm", &comments, &out, e);
+	if (!rc)
+		rc = out.len > LEARNED_FILE_BYTES ?
+			err_set(e, "%s: a matrix of %zu bytes, at most %u are kept", program, out.len,
+				LEARNED_FILE_BYTES) :
+			file_replace(old.path, out.data, out.len, 0600, e);
+	buf_free(&comments);
 	buf_free(&out);
 	remove_oldest(folder);
 	return rc;

@@ -10,8 +10,9 @@
 /*
  * The matrices that --topo-matrix=auto keeps for a user: one file for each program, number of ranks and tag, in
  * TOPIARY_MATRICES or ~/.local/share/topiary/matrices, which must be the user's own and writable by nobody else. A file
- * is the newest run's matrix in Matrix Market format, readable by --topo-matrix=FILE; its comments name the program,
- * the pattern, which is recognised once, and the last runs. At most LEARNED_FILES files and LEARNED_BYTES: the oldest
+ * is the newest run's matrix, readable by --topo-matrix=FILE: in the format of Open MPI's monitoring, with messages,
+ * or, where that is too long, in Matrix Market's; its comments name the program, the pattern, which is recognised once,
+ * and the last runs. At most LEARNED_FILES files and LEARNED_BYTES: the oldest
  * are removed. Everything runs as the user. For matrix.c and map.c.
  */
 enum { LEARNED_RUNS = 8, LEARNED_FILES = 128, LEARNED_ID = 128, LEARNED_KEY = 41 };

@@ -546,7 +546,10 @@ static int learned_map(const struct cmd *c, const struct args *a, const struct p
 	    mapping_solve(l->matrix, job->places, a->effort, a->seed, &mapping, why))
 		return -1;
 	*less = floor(gain(mapping.block, mapping.cost));
-	if (*less < LEAST_GAIN)
+	if (*less < LEAST_GAIN && mapping.cheapest < mapping.cost)
+		rc = err_set(why, "a mapping has %.0f %% less communication, but by its messages the program may not "
+			     "run faster", floor(gain(mapping.block, mapping.cheapest)));
+	else if (*less < LEAST_GAIN)
 		rc = err_set(why, "a mapping gains %.0f %%", *less);
 	else
 		rc = rankfile_output_write(c, &a->output, job->places, &mapping, why);

@@ -113,6 +113,8 @@ def test_third_run_is_mapped_by_the_first_two(cluster, run, build, home, name, h
         assert re.search(r": [1-9]\d* % less communication \(bytes x distance\) than block$", line)
         assert all(ranks[str(r)] == ranks[str(r + 4)] for r in range(4)), output
     assert not list((home / ".local/share/topiary/matrices").glob("recording.*"))
+    (file,) = (home / ".local/share/topiary/matrices").glob("*.mat")
+    assert " msgs sent" in file.read_text()
 
 
 @pytest.fixture

@@ -21,10 +21,9 @@ struct traffic {
 int traffic_of(const struct matrix *m, const struct slots *s, const unsigned *slot, struct traffic *out);
 
 /*
- * Whether a program runs faster by the second mapping as far as its messages tell: they take a tenth less time
- * in total, no longer for the rank that sends or receives most, and no more bytes leave the busiest node, switch or other
- * domain in the second.
- * What this leaves open, only the order of the messages in time would tell.
+ * Whether a program runs faster by the second mapping as far as its messages tell: in the second they take a tenth
+ * less time in total, no longer for the rank that sends or receives most, and no more bytes leave the busiest node,
+ * switch or other domain. What this leaves open, only the order of the messages in time would tell.
  */
 bool traffic_is_less(const struct traffic *from, const struct traffic *to, unsigned levels);
 
