@@ -383,7 +383,7 @@ int cmd_writable(const char *path, struct err *e)
 			return 0;
 		errno = EISDIR;
 	}
-	return err_set(e, "%s: %s", path, strerror(errno));
+	return err_set(e, "cannot write %s: %s", path, strerror(errno));
 }
 
 int cmd_write(const char *path, const struct buf *b, struct err *e)

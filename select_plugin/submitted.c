@@ -444,8 +444,8 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 	job_request_need(req, each, f->named >= 0 ? f->named : f->node, &need);
 	if (f->holding.nodes && !cpus_suffice(req, f))
 		return err_set(e, "%s cannot be met: the job needs %u GPUs with %u CPUs each, but such cores of the"
-			       " nodes that it may get suffice for %llu", option, req->devices, req->device_cpus,
-			       (unsigned long long) MIN(f->supplied.sum, f->supplied.most * req->max_nodes));
+			       " nodes that it may get have the CPUs for at most %llu", option, req->devices,
+			       req->device_cpus, (unsigned long long) MIN(f->supplied.sum, f->supplied.most * req->max_nodes));
 	if (job_request_may_hold(req, &f->holding) && !steps_start(req, f))
 		return err_set(e, "%s cannot be met: with --ntasks-per-core=1 and devices for each task, Slurm starts"
 			       " no fewer tasks of a step on a node than on the next, and so the job's nodes hold %llu"

@@ -241,7 +241,7 @@ static void warn_unknown_defaults(void)
 		}
 		snprintf(name, sizeof(name), "%.*s", (int) strcspn(*v, "="), *v);
 		if (i == OPTIONS)
-			slurm_error("topiary: %s in the environment is no option of Topiary's; ignored",
+			slurm_error("topiary: %s in the environment names no option of Topiary and is ignored",
 				    printable(name));
 	}
 }
@@ -289,8 +289,8 @@ static void warn_idle(void)
 
 	for (size_t i = 0; i < OPTIONS; i++)
 		if (is_step && rows[i].remote == ignore && is_given(i))
-			slurm_error("topiary: --%s has no effect on a step: give it to sbatch or salloc, which choose"
-				    " the job's cores", rows[i].name);
+			slurm_error("topiary: --%s has no effect on a step, because the job's cores are chosen already:"
+				    " give it to sbatch or salloc", rows[i].name);
 	for (size_t i = 0; !is_step && i < sizeof(idle) / sizeof(*idle); i++) {
 		size_t option = option_find(idle[i].option), beside = option_find(idle[i].beside);
 

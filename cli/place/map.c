@@ -189,8 +189,8 @@ static int as_table(const struct mapping *m, const struct places *p, const char 
 		m->ranks, PLURAL(m->ranks), p->nplaces, PLURAL(p->nplaces), p->nhosts,
 		PLURAL(p->nhosts), m->seconds);
 	if (m->cheapest < m->cost)
-		fprintf(out, "a mapping that costs %.6g was found; the matrix's messages speak for the chosen one\n",
-			m->cheapest);
+		fprintf(out, "the cheapest mapping found costs %.6g; by the matrix's messages it may not be the "
+			"fastest\n", m->cheapest);
 	fprintf(out, "costs %s\n", costs);
 	fprintf(out, "busiest node: %.6g bytes exchanged with other nodes, %.6g with block\n", m->nic, m->nic_block);
 	return 0;

@@ -326,14 +326,15 @@ static int map_check(const struct cmd *c, const struct mapping_check *a, const c
 		return -1;
 	if (ranks > whole->ranks)
 		err_set(e, "%s: the matrix has %u ranks, the step %u", name, whole->ranks, ranks);
-	else if (!(m = matrix_range(whole, 0, ranks)))
+	else if (!(m = ranks == whole->ranks ? whole : matrix_range(whole, 0, ranks)))
 		err_set(e, "out of memory");
 	network = m && !a->snapshot ? published_network(c) : NULL;
 	if (m && !places_load(c, a, network, &job, e))
 		rc = compare(a, name, m, job.places, out, e);
 	places_free(job.places);
 	hierarchy_free(network);
-	matrix_free(m);
+	if (m != whole)
+		matrix_free(m);
 	matrix_free(whole);
 	return rc;
 }

@@ -42,8 +42,8 @@ static const char *learned_prefix(const char *given)
 	return with_key;
 }
 
-#define SPAWNS "it starts processes by MPI_Comm_spawn, which its ranks' matrix does not have"
-#define IS_SPAWNED "MPI_Comm_spawn starts it, and srun places what it starts itself"
+#define SPAWNS "it starts processes by MPI_Comm_spawn, which a matrix of its ranks does not contain"
+#define IS_SPAWNED "it was started by MPI_Comm_spawn, and srun places only the ranks that it starts itself"
 
 static void before_init(bool from_c)
 {

@@ -40,7 +40,7 @@ _topiary_values() {
 	*:--mode) echo strict allow-extra allow-missing ignore ;;
 	show:--synthetic) echo hierarchy cores detail allocation ;;
 	map:--format) echo plain openmpi openmpi-seq openmpi5 mpich intelmpi mvapich2 cray srun ;;
-	matrix:--format) echo mm dense grf ;;
+	matrix:--format) echo mm dense grf prof ;;
 	fabric:--xml) echo FILE ;;
 	fabric:--format) echo slurm slurm-yaml paper scotch dot json ;;
 	map:--order) echo fabric ;;
@@ -51,7 +51,7 @@ _topiary_values() {
 	move:--to) echo local ;;
 	record:--set | top:--set) echo sw cpu power net gpu cpu+power+net+gpu ;;
 	trace:--level | top:--level) echo Machine Package NUMANode L3Cache L2Cache Core PU ;;
-	replay:--policies) echo stock block prefer prefer:l3 prefer:mem=off require:l3 spread ;;
+	replay:--policies) echo stock block prefer prefer:l3 prefer:mem=off prefer:weight=job prefer:weight=queue require:l3 spread ;;
 	esac
 }
 

@@ -386,8 +386,10 @@ int capture_begin(spank_t sp, int argc, char **argv)
 	}
 	snprintf(prefix, sizeof(prefix), "%s/rank", directory);
 	spank_setenv(sp, PREFIX, prefix, 1);
-	set_monitoring(sp, prefix);
-	if (!preload(sp, "/libtopiary-capture*.so", PRELOADED) && learns)
+	/* Where no recorder looks for MPI_Comm_spawn, monitoring would crash programs that asked for nothing. */
+	if (preload(sp, "/libtopiary-capture*.so", PRELOADED) || !learns)
+		set_monitoring(sp, prefix);
+	else
 		slurm_spank_log("topiary: job %u: --topo-matrix=auto learns nothing: no libtopiary-capture*.so in the "
 				"folder above that of spank_topiary.so", step.job);
 	return 0;
@@ -404,7 +406,7 @@ static bool has_byte(const struct buf *b, char byte)
  */
 int capture_end(spank_t sp, int argc, char **argv)
 {
-	char directory[PATH_MAX], how[PATH_MAX + 16];
+	char directory[PATH_MAX], how[PATH_MAX + 32];
 	struct buf received = {0};
 	struct err e;
 	int late;
@@ -420,7 +422,7 @@ int capture_end(spank_t sp, int argc, char **argv)
 	if (learns)
 		snprintf(how, sizeof(how), "learn --job=%u --tag=%s", step.job, options_learned_tag(options.matrix));
 	else
-		snprintf(how, sizeof(how), "-o %.200s", options.capture);
+		snprintf(how, sizeof(how), "--format=prof -o %.200s", options.capture);
 	err_set(&e, "job %u: the process that merges its records %s; run: topiary matrix %s %.200s", step.job,
 		late ? "did not end in time" : "was killed", how, directory);
 	if (has_byte(&received, MERGE_STARTED) && !has_byte(&received, MERGE_ENDED))

@@ -32,9 +32,9 @@ def test_option_is_refused_at_submission(cluster, option, words):
     ("sbatch -H --topo-fit=require --topo-request=/l3=1/core=4 -n4 --wrap=true", {}, None),
     ("sbatch -H --topo-request=/l3=1/core=4 -n4 --wrap=true", {"SBATCH_TOPO_FIT": "off"}, None),
     ("sbatch -H --wrap=true", {"SBATCH_TOPO_LEVL": "l3", "SLURM_TOPO_LEVL": "l3"},
-     "SBATCH_TOPO_LEVL in the environment is no option of Topiary's; ignored"),
-    ("salloc -Q -n1 -w cn1 srun --topo-level=l3 true", {}, "--topo-level has no effect on a step: give it to sbatch or"
-     " salloc, which choose the job's cores"),
+     "SBATCH_TOPO_LEVL in the environment names no option of Topiary and is ignored"),
+    ("salloc -Q -n1 -w cn1 srun --topo-level=l3 true", {}, "--topo-level has no effect on a step, because the"
+     " job's cores are chosen already: give it to sbatch or salloc"),
     ("salloc -Q -n1 -w cn1 --topo-level=l3 srun true", {"SLURM_TOPO_FIT": "prefer"}, None),
 ])
 def test_what_has_no_effect_is_said(cluster, command, variables, words):

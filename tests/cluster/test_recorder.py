@@ -297,8 +297,8 @@ def test_messages_of_many_threads_at_once_are_all_counted(labs, name, tmp_path):
     assert "E\t0\t0\t120000 bytes\t120000 msgs sent\n" in file.read_text()
 
 
-SPAWNS = "it starts processes by MPI_Comm_spawn, which its ranks' matrix does not have"
-STORM = "many threads of one rank send, and a rank has one place"
+SPAWNS = "it starts processes by MPI_Comm_spawn, which a matrix of its ranks does not contain"
+STORM = "more than 4 threads of one rank send, and a rank has one place"
 
 
 @pytest.mark.parametrize("name, program, words, why", [

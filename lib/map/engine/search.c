@@ -94,8 +94,8 @@ const unsigned ncandidates = sizeof(candidates) / sizeof(candidates[0]);
 
 /*
  * The cheapest trial; of equal ones that with the least loaded network adapter, then the first. So the result is never
- * worse than the first trials, block and cyclic. Where messages are known, the earliest of those that are certain to
- * gain over block, and block if there is none.
+ * dearer than the first trials, block and cyclic. Where messages are known, of those that are expected to gain over
+ * block the one whose messages take least time, and block if there is none.
  */
 static bool is_best(const struct search *x, const struct search_trial *t)
 {

@@ -10,9 +10,9 @@
 /*
  * Maps ranks to places: both strategies of Goglin et al., Euro-Par 2017, section 5.2 (Scotch on the whole tree, and
  * level by level), made exact, at most one rank a place; then pairwise exchange and annealing. The result is never
- * worse than block or cyclic. Of a matrix with messages the result is block unless a mapping is certain to gain over it
- * (traffic.h). EFFORT_FAST omits the first strategy, which takes most of the time. The same input,
- * effort and seed give the same bytes.
+ * dearer than block or, of a matrix without messages, than cyclic. Of a matrix with messages it is block unless a
+ * mapping is expected to gain over it (traffic.h). EFFORT_FAST omits the first strategy, which takes most of the time.
+ * The same input, effort and seed give the same bytes.
  *
  * Block and cyclic are those of Slurm (srun(1), --distribution; slurm_step_layout.c): both give the nodes equal shares
  * as far as their places suffice; block assigns ranks node after node, cyclic one to each node in turn; on a node they
