@@ -470,6 +470,16 @@ static void prefer_memory(struct candidate_set *s, const struct shape *shape, st
 }
 
 /* Computes the cost of the candidate; false when the tasks do not fit. Cheap checks come first. */
+/* In minutes, as Slurm sets it when the job starts; 0: none. */
+static uint32_t time_limit(const job_record_t *job)
+{
+	const part_record_t *part = job->part_ptr;
+
+	if (job->time_limit != NO_VAL || !part)
+		return glue_known(job->time_limit, 0);
+	return glue_known(part->default_time == NO_VAL ? part->max_time : part->default_time, 0);
+}
+
 static bool candidate_weigh(struct candidate_set *s, struct candidate_node *candidate)
 {
 	const struct shape *shape;
@@ -494,7 +504,7 @@ static bool candidate_weigh(struct candidate_set *s, struct candidate_node *cand
 	/* Where all GPUs are allocated, the cores beside them are worth no more than others. */
 	candidate->worth = chooser_worth(gpus && gpus->gres_cnt_avail > (s->taken ? 0 : gpus->gres_cnt_alloc),
 					 glue_cores(node), node_record_table_ptr[node]->real_memory);
-	candidate->queue_first = request_queue_first(&s->req->request, glue_known(s->job->time_limit, 0));
+	candidate->queue_first = request_queue_first(&s->req->request, time_limit(s->job));
 	candidate->free = need.fit == FIT_SPREAD ? 0 :
 		chooser_free(have, need.cores, !core_set_count(taken_on(s, node), core_set_words(glue_cores(node))),
 			     s->req->min_nodes > 1);

@@ -111,7 +111,7 @@ void device_locality_read(slurm_list_t devices, bool memory_set, const bitstr_t 
 			req->devices = g->gres_per_job;
 			req->device_cpus = cpus;
 		}
-		/* With a core for each task of one CPU, as Slurm sees them, it finds no CPUs for more devices. */
+		/* Of a core for each task Slurm counts one CPU: as many as tasks, too few for those of more devices. */
 		if (req->own_cores && !g->gres_per_task && cpus * g->total_gres > req->tasks)
 			job_request_relax(req);
 	}

@@ -249,22 +249,31 @@ static inline uint64_t glue_gpu_default(const part_record_t *part, uint16_t type
 	return d ? d->value : 0;
 }
 
+/* Whether Slurm takes cores off before it counts devices, and does not count again. */
+#define GLUE_COUNTS_DEVICES_ONCE (SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(24, 11, 0))
+
 /*
  * RestrictedCoresPerGPU (24.05) reserves some cores of a node for jobs with GPUs; cons_tres treats jobs with whole
  * nodes like these (cons_helpers.c). Whether the job may use them, and which cores of a node all other jobs may have;
  * NULL: all.
  */
-static inline bool glue_wants_gpus(const job_record_t *job)
+static inline bool glue_lists_gpus(slurm_list_t gres)
 {
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
-	bool gres = job->gres_list_req && list_find_first(job->gres_list_req, gres_find_gpu_or_alt, NULL);
+	return gres && list_find_first(gres, gres_find_gpu_or_alt, NULL);
 #elif SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0)
 	uint32_t gpu = gres_get_gpu_plugin_id();
-	bool gres = job->gres_list_req && list_find_first(job->gres_list_req, gres_find_id, &gpu);
+
+	return gres && list_find_first(gres, gres_find_id, &gpu);
 #else
-	bool gres = true;
+	(void) gres;
+	return true;
 #endif
-	return gres || job->details->whole_node == WHOLE_NODE_REQUIRED;
+}
+
+static inline bool glue_wants_gpus(const job_record_t *job)
+{
+	return glue_lists_gpus(job->gres_list_req) || job->details->whole_node == WHOLE_NODE_REQUIRED;
 }
 
 static inline const bitstr_t *glue_without_gpus(int node)

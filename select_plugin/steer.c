@@ -396,7 +396,7 @@ static bool needs_far_devices(const struct attempt *a, const struct candidate_se
 	unsigned count = a->plan.choice.count;
 
 	/* A path has no more cores than the devices of each node need. */
-	return count && s->req->device_cpus && job_request_waits(s->req) &&
+	return GLUE_COUNTS_DEVICES_ONCE && count && s->req->device_cpus && job_request_waits(s->req) &&
 	       (!s->req->request.path.steps || s->req->devices % count == 0);
 }
 

@@ -93,8 +93,8 @@ struct answers {
 #define ANSWERS_LOOKS 64	/* slots that are looked at for a node */
 
 /*
- * The cores of the largest domain or, of a path on an empty node, its cores, 0 if the node does not have it. Of nodes
- * that differ in more ways than the table has slots nothing is known: all.
+ * The cores of the largest domain or, of a path on an empty node, its cores, 0 if the node does not have it. Of a node
+ * that finds no slot nothing is known: all.
  */
 static unsigned cores_of(const struct job_request *req, const struct empty_node *empty, struct answers *all)
 {
@@ -231,15 +231,10 @@ static uint32_t tasks_bound(struct finding *f, const struct job_request *req, co
 	return fits;
 }
 
-/* The device that is counted is a GPU where the job has any. */
-static bool may_have_gpu_cores(const struct job_request *req, const struct device_need *devices)
-{
-	return req->whole_nodes || (devices->name && !strcasecmp(devices->name, "gpu"));
-}
-
 /* Nothing is known when memory is short. */
-static struct finding finding_search(const struct job_request *req, const struct device_need *devices, bool bound,
-				     struct snapshot_view *v, const bitstr_t *nodes, const struct hostset *named)
+static struct finding finding_search(const struct job_request *req, const struct device_need *devices, bool gpus,
+				     bool bound, struct snapshot_view *v, const bitstr_t *nodes,
+				     const struct hostset *named)
 {
 	struct finding f = { .devices = devices, .bound = bound, .node = -1, .named = -1, .differs = -1 };
 	struct answers answers = {0};
@@ -265,7 +260,7 @@ static struct finding finding_search(const struct job_request *req, const struct
 			f.needs_it = needs_it;
 			f.differs = f.differs < 0 || f.needs_it ? i : f.differs;
 		}
-		empty = (struct empty_node){ shape, i, may_have_gpu_cores(req, devices) };
+		empty = (struct empty_node){ shape, i, gpus };
 		cores = shape				   ? cores_of(req, &empty, &answers)
 			: !path || path <= node->tot_cores ? path ? path : node->tot_cores
 							   : 0;
@@ -443,9 +438,10 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 			 req->node_tasks == each ? "node" : "socket", each, each);
 	job_request_need(req, each, f->named >= 0 ? f->named : f->node, &need);
 	if (f->holding.nodes && !cpus_suffice(req, f))
-		return err_set(e, "%s cannot be met: the job needs %u GPUs with %u CPUs each, but such cores of the"
-			       " nodes that it may get have the CPUs for at most %llu", option, req->devices,
-			       req->device_cpus, (unsigned long long) MIN(f->supplied.sum, f->supplied.most * req->max_nodes));
+		return err_set(e, "%s cannot be met: the job needs %u GPUs with %u CPUs each, but the nodes that it may"
+			       " get have at most %llu with as many CPUs in such cores", option, req->devices,
+			       req->device_cpus,
+			       (unsigned long long) MIN(f->supplied.sum, f->supplied.most * req->max_nodes));
 	if (job_request_may_hold(req, &f->holding) && !steps_start(req, f))
 		return err_set(e, "%s cannot be met: with --ntasks-per-core=1 and devices for each task, Slurm starts"
 			       " no fewer tasks of a step on a node than on the next, and so the job's nodes hold %llu"
@@ -578,14 +574,14 @@ struct memory_kind {
 #define MEMORY_TASKS 65535
 
 /* Returns the number of kinds, kind_of[] has that of each node; 0: a shape is not known, or there are too many. */
-static unsigned memory_kinds_read(const struct job_request *req, const struct device_need *need, const bitstr_t *nodes,
+static unsigned memory_kinds_read(const struct device_need *need, bool gpus, const bitstr_t *nodes,
 				  struct snapshot_view *v, struct memory_kind *kinds, short *kind_of)
 {
 	unsigned n = 0, k;
 
 	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1)) {
 		const node_record_t *node = node_record_table_ptr[i];
-		struct empty_node empty = { node ? node_shape_in(v, node) : NULL, i, may_have_gpu_cores(req, need) };
+		struct empty_node empty = { node ? node_shape_in(v, node) : NULL, i, gpus };
 		uint64_t memory, devices;
 
 		if (!empty.shape)
@@ -739,12 +735,12 @@ static int memory_refuse(const struct job_request *req, const bitstr_t *nodes, c
 }
 
 /* Memory that must be near, on empty nodes, in whatever way the tasks are divided. */
-static int memory_check(const struct job_request *req, const struct device_need *devices, struct snapshot_view *v,
-			const bitstr_t *nodes, const struct hostset *named, struct err *e)
+static int memory_check(const struct job_request *req, const struct device_need *devices, bool gpus,
+			struct snapshot_view *v, const bitstr_t *nodes, const struct hostset *named, struct err *e)
 {
 	short *kind_of = calloc(node_record_count + 1, sizeof(*kind_of));
 	struct memory_kind kinds[MEMORY_KINDS];
-	unsigned n = kind_of ? memory_kinds_read(req, devices, nodes, v, kinds, kind_of) : 0;
+	unsigned n = kind_of ? memory_kinds_read(devices, gpus, nodes, v, kinds, kind_of) : 0;
 	int rc = 0;
 
 	if (n && !memory_evenly(req, kinds, n, named) &&
@@ -779,7 +775,7 @@ static int placement_check(const job_desc_msg_t *job, slurm_list_t asked, const 
 	struct hostset *named;
 	bitstr_t *nodes;
 	bool near, no_memory = job->pn_min_memory == NO_VAL64 && !job->mem_per_tres;
-	bool bound = job->bitflags & GRES_ENFORCE_BIND;
+	bool bound = job->bitflags & GRES_ENFORCE_BIND, gpus = glue_lists_gpus(asked);
 	int rc;
 
 	if (job_request_read_submitted(job, site, &req, &why, e))
@@ -813,16 +809,16 @@ static int placement_check(const job_desc_msg_t *job, slurm_list_t asked, const 
 		if (node_record_table_ptr[i] && !device_fits(&devices, 1, i, false))
 			bit_clear(nodes, i);
 	named = keep_named(job, req.max_nodes, nodes);
-	f = finding_search(&req, &devices, bound, v, nodes, named);
+	f = finding_search(&req, &devices, gpus, bound, v, nodes, named);
 	if ((req.request.fit == FIT_REQUIRE || req.asked_memory) &&
 	    (f.needs_it || (f.differs >= 0 && !f.known && !f.missing)))
 		rc = refuse_different(&req, &f, v, e);
 	else if (req.request.fit == FIT_REQUIRE && f.known && !may_hold(&req, &f)) {
 		if (bound)
-			f = finding_search(&req, &devices, false, v, nodes, named);
+			f = finding_search(&req, &devices, gpus, false, v, nodes, named);
 		rc = !f.known ? 0 : may_hold(&req, &f) ? refuse_bound(&req, &devices, e) : refusal_write(&req, &f, e);
 	} else {
-		rc = near ? memory_check(&req, &devices, v, nodes, named, e) : 0;
+		rc = near ? memory_check(&req, &devices, gpus, v, nodes, named, e) : 0;
 	}
 	hostset_free(named);
 	FREE_NULL_BITMAP(nodes);

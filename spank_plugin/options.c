@@ -114,14 +114,16 @@ static size_t option_find(const char *name)
 {
 	size_t i = 0;
 
-	while (i < OPTIONS - 1 && strcmp(rows[i].name, name))
+	while (i < OPTIONS && strcmp(rows[i].name, name))
 		i++;
 	return i;
 }
 
 bool options_set_by_user(const char *name)
 {
-	return set_by_user[option_find(name)];
+	size_t i = option_find(name);
+
+	return i < OPTIONS && set_by_user[i];
 }
 
 void options_list_given(struct buf *out)
@@ -223,16 +225,16 @@ static void take_default(size_t which)
 	snprintf(given[which].source, sizeof(given[which].source), "%.28s: ", name);
 }
 
-/* Variables of that form that are no option's. */
+/* Variables of that form that are no option's. SLURM_TOPO_LEN is scontrol's. */
 static void warn_unknown_defaults(void)
 {
 	char prefix[16], name[VARIABLE_SIZE];
 
 	snprintf(prefix, sizeof(prefix), "%s_TOPO_", default_prefix());
-	for (char **v = environ; spank_context() != S_CTX_REMOTE && *v; v++) {
+	for (char **v = environ; *v; v++) {
 		size_t i = 0;
 
-		if (strncmp(*v, prefix, strlen(prefix)))
+		if (strncmp(*v, prefix, strlen(prefix)) || !strncmp(*v, "SLURM_TOPO_LEN=", 15))
 			continue;
 		for (; i < OPTIONS; i++) {
 			default_name(i, name);
@@ -304,6 +306,8 @@ static void warn_idle(void)
 unsigned options_end_component(spank_t sp)
 {
 	warn_idle();
+	if (!component)
+		warn_unknown_defaults();
 	for (size_t i = 0; i < OPTIONS; i++) {
 		warn_task_option(i);
 		char name[VARIABLE_SIZE];
@@ -384,7 +388,6 @@ int options_register(spank_t sp, options_path_fn *resolve)
 		set = getenv(variable_of(i, name));
 		given[i].of_user = set ? strdup(set) : NULL;
 	}
-	warn_unknown_defaults();
 	return 0;
 }
 

@@ -346,7 +346,7 @@ static int collect(struct input *u, struct args *a, struct err *e)
 	size_t n = u->audit.s.nnodes;
 
 	if (cmd_writable("NODE.xml", e))
-		return -1;
+		return err_within(e, "--collect writes a file for each kind of node");
 	for (size_t i = 0; i < 2 * n; i++) {
 		const struct scontrol_node *node = &u->audit.s.nodes[i % n];
 		bool full = node->allocated >= node->sockets * node->cores * node->threads;

@@ -457,7 +457,7 @@ static bool is_given_up(const char *folder, const char *key, struct err *why)
 	snprintf(path, sizeof(path), "%.3900s/rank.%s.off", folder, key);
 	found = !file_read(path, sizeof(why->text), &text, NULL);
 	if (found)
-		err_set(why, "%s", text.data ?: "");
+		err_set(why, "%s", text.len ? text.data : "its ranks could not write why");
 	buf_free(&text);
 	return found;
 }

@@ -163,7 +163,7 @@ void counters_add(enum counter_kind kind, int to, uint64_t bytes)
 		s->messages++;
 	} else {
 		if (!sent && (sent = true) && __atomic_add_fetch(&state.threads, 1, __ATOMIC_RELAXED) > MAX_THREADS)
-			counters_give_up("more than 4 threads of one rank send, and a rank has one place");
+			counters_give_up("more than 4 threads of one rank have sent, and a rank has one place");
 		__atomic_fetch_add(&s->bytes, bytes, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&s->messages, 1, __ATOMIC_RELAXED);
 	}

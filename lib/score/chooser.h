@@ -36,9 +36,9 @@ struct candidate_node {
 uint64_t chooser_worth(bool gpus, unsigned cores, uint64_t memory_mb);
 
 /*
- * The order of nodes that are alike up to their free cores: the fewest first. For a job of several nodes those in use
- * that it does not fill come first, then those that it fills, then idle ones: a node that it shares with another job
- * is whole again only when the later of both ends (decision 52).
+ * The order of nodes of fewer than 65,536 cores that are alike up to their free cores: the fewest first. For a job that
+ * needs several nodes those in use that it does not fill come first, then those that it fills, then idle ones: a node
+ * that it shares with another job is whole again only when the later of both ends (decision 52).
  */
 unsigned chooser_free(unsigned free, unsigned need, bool idle, bool several);
 

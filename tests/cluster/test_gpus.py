@@ -167,10 +167,10 @@ def test_cores_are_divided_as_the_gpus_are(cluster, words, wanted):
      " --ntasks-per-node=4 Slurm uses only nodes with room for 4 tasks)"),
     ("-w cn4 -N1 -n3 --gres=gpu:3 --cpus-per-gpu=7 --topo-level=package", "node cn4 cannot meet the requirement: the"
      " job needs 11 cores in one package, but its largest has 8\n"),
-    ("-n4 --gpus=4 --cpus-per-gpu=3 --topo-request=/package=1/core=2", "4 GPUs with 3 CPUs each, but such cores of"
-     " the nodes that it may get have the CPUs for at most 2"),
+    ("-n4 --gpus=4 --cpus-per-gpu=3 --topo-request=/package=1/core=2", "4 GPUs with 3 CPUs each, but the nodes"
+     " that it may get have at most 2 with as many CPUs in such cores"),
     # Three GPUs of one node, and of five on the other those for which a package has the CPUs.
-    ("-n2 -wcn3,cn4 -N2 --gpus=8 --cpus-per-gpu=4 --topo-level=package", "have the CPUs for at most 7"),
+    ("-n2 -wcn3,cn4 -N2 --gpus=8 --cpus-per-gpu=4 --topo-level=package", "have at most 7 with as many"),
     *((f"-n4 -wcn3,cn4 {more} --gpus=3 --cpus-per-gpu=4 --topo-request=/core=4", "not each needs as many for its part"
        " of 3 GPUs with 4 CPUs each") for more in ("", "-N2")),
     ("-n5 -wcn3,cn4 -N2 --gpus-per-task=1 --gres-flags=enforce-binding --topo-level=package --ntasks-per-core=1",

@@ -298,7 +298,7 @@ def test_messages_of_many_threads_at_once_are_all_counted(labs, name, tmp_path):
 
 
 SPAWNS = "it starts processes by MPI_Comm_spawn, which a matrix of its ranks does not contain"
-STORM = "more than 4 threads of one rank send, and a rank has one place"
+STORM = "more than 4 threads of one rank have sent, and a rank has one place"
 
 
 @pytest.mark.parametrize("name, program, words, why", [

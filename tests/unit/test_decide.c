@@ -70,6 +70,11 @@ static int inner JOB_TEST_PARMS
 	offered += bit_set_count(nodes) + node_record_count / 16;
 	if (accepts)
 		job->start_time = time(NULL);
+	/* As Slurm holds a job whose CPUs it does not find on the cores of an attempt. */
+	if (!accepts && excluded) {
+		job->priority = 0;
+		job->state_reason = WAIT_HELD;
+	}
 	return accepts ? SLURM_SUCCESS : SLURM_ERROR;
 }
 
@@ -310,7 +315,7 @@ static struct asked asked_make(const struct hostile *h)
 			     .pn_min_memory = memory_count(h), .overcommit = h->overcommit,
 			     .whole_node = h->whole ? WHOLE_NODE_REQUIRED : 0 },
 		.job = { .magic = JOB_MAGIC, .job_id = 1, .comment = (char *) h->words,
-			 .part_ptr = default_part_loc },
+			 .part_ptr = default_part_loc, .priority = 7 },
 	};
 }
 
@@ -324,6 +329,7 @@ static void decide(const struct hostile *h, uint16_t mode, const char *when, uns
 	a.details.mc_ptr = &a.mc;
 	steer_job_test(inner, &a.job, all, h->min_nodes, h->max_nodes, h->max_nodes, mode, NULL, &preempted, NULL
 		       NO_WILL_RUN);
+	assert_true(a.job.priority == 7 && a.job.state_reason != WAIT_HELD);
 	judge(h, when, nodes, (SELECT_IS_MODE_WILL_RUN(mode) ? LATER_LOOKS : LOOKS) * nodes, SCORES(nodes));
 	FREE_NULL_BITMAP(all);
 	xfree(a.job.admin_comment);

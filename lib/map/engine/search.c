@@ -93,9 +93,9 @@ const unsigned ncandidates = sizeof(candidates) / sizeof(candidates[0]);
 /* --- improvement --- */
 
 /*
- * The cheapest trial; of equal ones that with the least loaded network adapter, then the first. So the result is never
- * dearer than the first trials, block and cyclic. Where messages are known, of those that are expected to gain over
- * block the one whose messages take least time, and block if there is none.
+ * Without messages, the cheapest trial; of equal ones that with the least loaded network adapter, then the first. So
+ * the result is never dearer than the first trials, block and cyclic. With messages, of those that are expected to gain
+ * over block the one whose messages take least time, and block if there is none.
  */
 static bool is_best(const struct search *x, const struct search_trial *t)
 {

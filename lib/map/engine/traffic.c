@@ -18,10 +18,12 @@ static double largest(const double *of, unsigned n)
 int traffic_of(const struct matrix *m, const struct slots *s, const unsigned *slot, struct traffic *out)
 {
 	double *sent = calloc(2 * (size_t) m->ranks + s->n + 1, sizeof(*sent));
-	double *received = sent + m->ranks, *load = received + m->ranks, far = 0;
+	double *received, *load, far = 0;
 
 	if (!sent)
 		return -1;
+	received = sent + m->ranks;
+	load = received + m->ranks;
 	*out = (struct traffic){0};
 	for (unsigned t = 0; t < s->nlevels; t++)
 		far = s->level[t].typical > far ? s->level[t].typical : far;
@@ -50,16 +52,16 @@ int traffic_of(const struct matrix *m, const struct slots *s, const unsigned *sl
 	return 0;
 }
 
-static bool is_more(double than, double value)
+static bool exceeds(double value, double bound)
 {
-	return value > than * (1 + ROUNDING);
+	return value > bound * (1 + ROUNDING);
 }
 
 bool traffic_is_less(const struct traffic *from, const struct traffic *to, unsigned levels)
 {
 	for (unsigned t = 0; t < levels; t++)
-		if (is_more(from->out[t], to->out[t]))
+		if (exceeds(to->out[t], from->out[t]))
 			return false;
-	return to->time < (1 - TIME_GAIN) * from->time && !is_more(from->sent, to->sent) &&
-	       !is_more(from->received, to->received);
+	return to->time < (1 - TIME_GAIN) * from->time && !exceeds(to->sent, from->sent) &&
+	       !exceeds(to->received, from->received);
 }
