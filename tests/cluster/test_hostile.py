@@ -477,8 +477,8 @@ def test_stopped_helper_drains_no_node(cluster, victim):
         assert cluster.wait_job(number) == "CANCELLED"
         cluster.assert_at_rest()
     said = [line for line in ours(output.read_text().split("\n")) if "no libtopiary-capture" not in line]
-    advice = rf"learn --job={number} --tag=b3 \S+\.kept/recording\.{number}$" if victim == "learner" else "--format=prof -o "
-    assert len(said) == 1 and re.search(rf"(was killed|did not end in time); run: topiary matrix {advice}",
+    how = rf"learn --job={number} --tag=b3 \S+\.kept/recording\.{number}$" if victim == "learner" else "--format=prof "
+    assert len(said) == 1 and re.search(rf"(was killed|did not end in time); run: topiary matrix {how}",
                                         said[0]), said
 
 

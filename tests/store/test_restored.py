@@ -242,7 +242,7 @@ def test_the_fabrics_file_follows(registry, tmp_path):
     first = registry.fabric.read_bytes()
     none()
     fabric.imported(CABLES[:-3])
-    assert wait_until(lambda: registry.fabric.read_bytes() not in (b"", first), 60)
+    assert wait_until(lambda: registry.fabric.exists() and registry.fabric.read_bytes() not in (b"", first), 60)
     none()
     boot(registry, nodes("b"))
     assert wait_until(lambda: not registry.fabric.exists(), 60)
