@@ -251,7 +251,6 @@ int mapping_order(const struct places *p, unsigned ranks, struct mapping *out, s
 			for (unsigned k = 0, at = h.first[all[i]]; k < share[p->place[at].host]; k++)
 				place[rank++] = at + k;
 		*out = (struct mapping){ .ranks = ranks, .place = place, .cost = order->ring + order->trees,
-					 .cheapest = order->ring + order->trees,
 					 .block = order->ring_before + order->trees_before };
 	} else {
 		free(place);

@@ -94,8 +94,8 @@ const unsigned ncandidates = sizeof(candidates) / sizeof(candidates[0]);
 
 /*
  * Without messages, the cheapest trial; of equal ones that with the least loaded network adapter, then the first. So
- * the result is never dearer than the first trials, block and cyclic. With messages, of those that are expected to gain
- * over block the one whose messages take least time, and block if there is none.
+ * the result never costs more than the first trials, block and cyclic. With messages, of those that are expected to
+ * gain over block the one whose messages take least time, and block if there is none.
  */
 static bool is_best(const struct search *x, const struct search_trial *t)
 {

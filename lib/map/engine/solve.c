@@ -220,7 +220,6 @@ int mapping_blocks(const struct matrix *m, const struct places *p, enum mapping_
 	}
 	if (!rc)
 		*out = (struct mapping){ .ranks = m->ranks, .place = b.place, .cost = mapping_cost(m, p, b.place),
-					 .cheapest = mapping_cost(m, p, b.place),
 					 .block = mapping_cost(m, p, b.block) };
 	else
 		free(b.place);

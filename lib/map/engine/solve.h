@@ -9,8 +9,8 @@
 
 /*
  * Maps ranks to places: both strategies of Goglin et al., Euro-Par 2017, section 5.2 (Scotch on the whole tree, and
- * level by level), made exact, at most one rank a place; then pairwise exchange and annealing. The result is never
- * dearer than block or, of a matrix without messages, than cyclic. Of a matrix with messages it is block unless a
+ * level by level), made exact, at most one rank a place; then pairwise exchange and annealing. The result never
+ * costs more than block or, of a matrix without messages, than cyclic. Of a matrix with messages it is block unless a
  * mapping is expected to gain over it (traffic.h). EFFORT_FAST omits the first strategy, which takes most of the time.
  * The same input, effort and seed give the same bytes.
  *
@@ -28,7 +28,7 @@ struct mapping {
 	unsigned *place;	/* place[rank], index into the places */
 	double cost;		/* sum over pairs of weight x distance */
 	double block, cyclic;	/* cost of those two */
-	double cheapest;	/* cost of the cheapest mapping found: less than cost where messages decided */
+	double cheapest;	/* of mapping_solve, the least cost found: less than cost where messages decided */
 	double scotch;		/* of Scotch's own mapping, as netloc calls it, repaired; NAN: not computed */
 	double nic, nic_block;	/* communication of the node that exchanges most with others; the same for block */
 	char method[48];	/* of the result: "block", "scotch+swaps", "split+swaps+annealing", ... */
