@@ -280,7 +280,7 @@ def test_what_a_waiting_job_waits_for(cluster, submit):
                                      "Slurm has not"))
     # By the clock of slurmctld, whatever that of the host of the command is.
     ahead = cluster.folder / "work" / "ahead"
-    ahead.write_bytes(struct.pack("q", 86400))
+    ahead.write_bytes(struct.pack("q", 3 * 86400))
     by_other = cluster.command(["env", f"SET_CLOCK={ahead}", f"LD_PRELOAD={BUILD}/tests/set_clock.so",
                                 cluster.folder / "bin/topiary", "why", "-v", number]).stdout
     assert re.search(rf"has 8 free cores at \S+T{clock:%H:%M:%S} at the latest", by_other), by_other
