@@ -27,8 +27,7 @@ static int child_main(int to, void *arg)
 
 	setrlimit(RLIMIT_CPU, &cpu);
 	setrlimit(RLIMIT_CORE, &core);
-	if (quiet >= 0)
-		dup2(quiet, STDERR_FILENO);
+	dup2(quiet, STDERR_FILENO);
 	if (w->work(w->given, &out, &e))
 		return file_write(to, e.text, strlen(e.text)) ? STATUS_LOST : STATUS_REFUSED;
 	return out.failed || file_write(to, out.data, out.len) ? STATUS_LOST : STATUS_DONE;
@@ -66,6 +65,8 @@ static int program_main(int to, void *arg)
 	dup2(to, STDOUT_FILENO);
 	if (p->how != STDERR_OURS)
 		dup2(p->how == STDERR_TOO ? to : null, STDERR_FILENO);
+	/* As it is read here, whatever the user prefers to see. */
+	setenv("SLURM_TIME_FORMAT", "standard", 1);
 	execvp(p->argv[0], (char *const *) p->argv);
 	fprintf(stderr, "%s: %s\n", p->argv[0], strerror(errno));
 	return 127;

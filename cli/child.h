@@ -17,9 +17,9 @@ int cmd_child(int (*work)(const void *given, struct buf *out, struct err *e), co
 	      struct buf *out, struct err *e);
 
 /*
- * Run a program, found by PATH, with an empty standard input: its exit status, 127 if it cannot be started, and what it
- * prints on stdout, at most max bytes, in *out, which the caller frees. Its stderr is ours, goes to *out, too, or
- * nowhere. -1 with an error: as child_run (base/child.h).
+ * Run a program, found by PATH, with an empty standard input and Slurm's times in their standard form: its exit
+ * status, 127 if it cannot be started, and what it prints on stdout, at most max bytes, in *out, which the caller
+ * frees. Its stderr is ours, goes to *out, too, or nowhere. -1 with an error: as child_run (base/child.h).
  */
 enum cmd_stderr { STDERR_OURS, STDERR_TOO, STDERR_DROPPED };
 int cmd_program(const char *const argv[], enum cmd_stderr how, unsigned seconds, size_t max, struct buf *out,

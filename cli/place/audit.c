@@ -833,9 +833,8 @@ int cmd_audit(struct cmd *c, int argc, char **argv, struct err *e)
 	json_t *r = NULL;
 	int rc;
 
-	/* For what is run: the words and times of scontrol as they are read. */
+	/* For what is run: the words of scontrol as they are read. */
 	setenv("LC_ALL", "C", 1);
-	setenv("SLURM_TIME_FORMAT", "standard", 1);
 	rc = cmd_parse(c, &syntax, &a, argc, argv, e) || scontrol_read(&in, &a, e) ||
 	     topologies_read(&in, c, &a, e) || audit_run(&in.audit, e) ||
 	     ((a.sacct || (a.days && !a.nodes)) && past_days(&in, &a, e)) ||

@@ -629,16 +629,15 @@ static int records_of_slurmctld(const struct cmd *c, const struct which *w, stru
 /* --- from accounting --- */
 
 /*
- * A line of sacct: the job, its nodes ("None assigned"), when it could start, started and ended, for how many seconds
- * it ran, its CPUs, comments, which may have bars and lines of their own.
+ * A line of sacct: the job, its nodes ("None assigned"), when it could start and started (or "Unknown"), for how many
+ * seconds it ran, its CPUs, comments, which may have bars and lines of their own. Times are seconds since 1970, since a
+ * local clock shows the last hour of summer time twice.
  */
 enum { NODES, ELIGIBLE, START, RAN, CPUS, COMMENTS, FIELDS };
 #define FIELD_NAMES "JobID,NodeList,Eligible,Start,ElapsedRaw,AllocCPUS,AdminComment,SystemComment"
 
 static int record_of_line(char *line, struct records *all, struct err *e)
 {
-	static const char format[] = "%Y-%m-%dT%H:%M:%S";
-	struct tm eligible = { .tm_isdst = -1 }, start = { .tm_isdst = -1 };
 	char *field[FIELDS], *comments = line;
 	struct record *t;
 
@@ -655,9 +654,8 @@ static int record_of_line(char *line, struct records *all, struct err *e)
 	snprintf(t->name, sizeof(t->name), "%s", line);
 	t->state = "ended";
 	record_read(t, comments, strcmp(field[NODES], "None assigned"));
-	if (t->rc == 0 && has_its_nodes(t, field[NODES]) && strptime(field[ELIGIBLE], format, &eligible) &&
-	    strptime(field[START], format, &start))
-		cost_add(t->more, mktime(&eligible), mktime(&start), atol(field[RAN]), true, atol(field[CPUS]));
+	if (t->rc == 0 && has_its_nodes(t, field[NODES]) && atol(field[ELIGIBLE]) && atol(field[START]))
+		cost_add(t->more, atol(field[ELIGIBLE]), atol(field[START]), atol(field[RAN]), true, atol(field[CPUS]));
 	return 0;
 }
 
@@ -672,7 +670,8 @@ static bool begins_record(const char *line, unsigned job)
 /* By sacct(1), whose records are those of any release of slurmdbd. */
 static int records_of_accounting(const struct which *w, struct records *all, struct err *e)
 {
-	const char *const argv[] = { "sacct", "-nPX", "-j", w->text, "-o", FIELD_NAMES, NULL };
+	const char *const argv[] = { "env", "SLURM_TIME_FORMAT=%s", "sacct", "-nPX", "-j", w->text, "-o", FIELD_NAMES,
+		NULL };
 	const char *said = "";
 	struct buf out = {0};
 	int rc = cmd_program(argv, STDERR_TOO, ACCOUNTING_SECONDS, OUTPUT_MAX, &out, e);
