@@ -393,7 +393,7 @@ int options_register(spank_t sp, options_path_fn *resolve)
 
 const char *options_learned_tag(const char *value)
 {
-	return strncmp(value, "auto", 4) || (value[4] && value[4] != ':') ? NULL : value[4] ? value + 5 : "";
+	return strncasecmp(value, "auto", 4) || (value[4] && value[4] != ':') ? NULL : value[4] ? value + 5 : "";
 }
 
 int options_resolve(spank_t sp, int argc, char **argv)

@@ -14,7 +14,7 @@ struct item {
 		ITEM_TEXT,	/* char *, malloc'ed; so are the next four */
 		ITEM_PATH,	/* absolute, or empty if it is so by default */
 		ITEM_ADDRESS,	/* ADDRESS:PORT */
-		ITEM_WORD,	/* one of words */
+		ITEM_WORD,	/* one of words, in any case; kept as it is there */
 		ITEM_WORDS,	/* or several of them, joined by '+' */
 		ITEM_NUMBER,	/* unsigned, from min to max */
 	} type;
@@ -182,6 +182,8 @@ static int key_set(const struct item *item, struct settings *s, const char *valu
 			return refuse(item, value, e);
 		if (!(copy = strdup(value)))
 			return err_set(e, "out of memory");
+		for (char *c = copy; *item->words && *c; c++)
+			*c = tolower((unsigned char) *c);
 		free(*(char **) field);
 		*(char **) field = copy;
 		return 0;

@@ -88,8 +88,8 @@ static int level_suffix(struct bind_request *r, const char *text)
 
 static int scope_suffix(struct bind_request *r, const char *text)
 {
-	r->scope = strcmp(text, ":job") ? SCOPE_TASK : SCOPE_JOB;
-	return !*text || !strcmp(text, ":task") || r->scope == SCOPE_JOB ? 0 : -1;
+	r->scope = strcasecmp(text, ":job") ? SCOPE_TASK : SCOPE_JOB;
+	return !*text || !strcasecmp(text, ":task") || r->scope == SCOPE_JOB ? 0 : -1;
 }
 
 /* [:job|:task][,strict] */
@@ -98,7 +98,7 @@ static int tier_suffix(struct bind_request *r, const char *text)
 	size_t len = strcspn(text, ",");
 	char scope[8] = "";
 
-	r->memory_strict = !strcmp(text + len, ",strict");
+	r->memory_strict = !strcasecmp(text + len, ",strict");
 	if (len >= sizeof(scope) || (text[len] && !r->memory_strict))
 		return -1;
 	memcpy(scope, text, len);
@@ -107,7 +107,7 @@ static int tier_suffix(struct bind_request *r, const char *text)
 
 static int strict_suffix(struct bind_request *r, const char *text)
 {
-	r->strict = !strcmp(text, ",strict");
+	r->strict = !strcasecmp(text, ",strict");
 	return !*text || r->strict ? 0 : -1;
 }
 
@@ -127,7 +127,7 @@ static int set_option(const struct bind_option *o, struct bind_request *r, const
 	size_t len = strcspn(value, ":,");
 
 	for (size_t i = 0; o->field == offsetof(struct bind_request, memory) && i < JOB_POLICIES; i++)
-		if (!strcmp(value, of_job[i].value)) {
+		if (!strcasecmp(value, of_job[i].value)) {
 			r->mems = of_job[i].mems;
 			value = "off";
 			len = strlen(value);
@@ -137,7 +137,7 @@ static int set_option(const struct bind_option *o, struct bind_request *r, const
 	for (const struct keyword *w = o->keywords; w < o->keywords + KEYWORDS_MAX && w->word; w++)
 		suffixes[w->suffix](r, "");
 	for (const struct keyword *w = o->keywords; w < o->keywords + KEYWORDS_MAX && w->word; w++) {
-		if (strlen(w->word) != len || memcmp(value, w->word, len))
+		if (strlen(w->word) != len || strncasecmp(value, w->word, len))
 			continue;
 		memcpy((char *) r + o->field, &w->value, sizeof(w->value));
 		return suffixes[w->suffix](r, value + len);

@@ -27,11 +27,11 @@ static int set_set(struct monitor_request *r, const char *value)
 
 static int part_parse(struct monitor_request *r, const char *part)
 {
-	if (!strcmp(part, "advise")) {
+	if (!strcasecmp(part, "advise")) {
 		r->advise = true;
 		return 0;
 	}
-	if (!strncmp(part, "hz=", 3)) {
+	if (!strncasecmp(part, "hz=", 3)) {
 		const char *value = part + 3;
 		char *end;
 		unsigned long hz = strtoul(value, &end, 10);
@@ -41,14 +41,14 @@ static int part_parse(struct monitor_request *r, const char *part)
 		r->hz = hz;
 		return 0;
 	}
-	return strncmp(part, "set=", 4) ? -1 : set_set(r, part + 4);
+	return strncasecmp(part, "set=", 4) ? -1 : set_set(r, part + 4);
 }
 
 /* The word before the first comma. */
 static int word_parse(struct monitor_request *r, const char *word)
 {
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (!strcmp(word, words[i].word)) {
+		if (!strcasecmp(word, words[i].word)) {
 			r->hz = words[i].hz;
 			return set_set(r, words[i].set);
 		}

@@ -230,7 +230,7 @@ static int child_answer(const struct buf *question, double seconds, struct buf *
 	else
 		err_set(why, "%s failed%s%s", c.command, said.len ? ": " : "", !said.len ? "" :
 			(last = memrchr(said.data, '\n', said.len)) ? last + 1 : said.data);
-	if (!rc && said.len && !strcmp(ask_mode(), "report"))
+	if (!rc && said.len && !strcasecmp(ask_mode(), "report"))
 		dprintf(STDERR_FILENO, "%s\n", said.data);	/* a network or costs that cannot be read */
 	buf_free(&said);
 	if (p.fd >= 0)

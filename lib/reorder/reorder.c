@@ -49,7 +49,7 @@ static bool call_begin(struct call *c, const char *name, handle comm, int reorde
 	int inter;
 
 	*c = (struct call){ .name = name, .comm = comm, .valid = true, .made = null };
-	return reorder && COMM(c) != null && strcmp(ask_mode(), "off") && symbol_mpi_is_ours() &&
+	return reorder && COMM(c) != null && strcasecmp(ask_mode(), "off") && symbol_mpi_is_ours() &&
 	       PMPI(MPI_Comm_test_inter)(COMM(c), &inter) == MPI_SUCCESS && !inter &&
 	       PMPI(MPI_Comm_size)(COMM(c), &c->n) == MPI_SUCCESS && c->n > 2 &&
 	       PMPI(MPI_Comm_rank)(COMM(c), &c->me) == MPI_SUCCESS;
@@ -113,7 +113,7 @@ static bool order_find(struct call *c, const char (*place)[ASK_PLACE])
 	for (int p = 0; found && p < c->n; p++)
 		if (c->rank[p] < 0)
 			c->rank[p] = last++;
-	if (!known && !strcmp(ask_mode(), "report")) {
+	if (!known && !strcasecmp(ask_mode(), "report")) {
 		if (found)
 			err_set(&why, "reordered, %.0f %% less communication (weight x distance)", gain);
 		dprintf(STDERR_FILENO, "topiary: %s: %d ranks %s%s\n", c->name, c->ranks, found ? "" :

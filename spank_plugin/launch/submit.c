@@ -49,6 +49,16 @@ static int count_ranks(const char *value, char *path, struct err *e)
 	return rc;
 }
 
+/* A keyword is in any case, and stored in lower case; a tag behind it is the user's. */
+static int copy_keyword(const char *name, const char *value, char *out, size_t size, struct err *e)
+{
+	int rc = options_copy_path(name, value, out, size, e);
+
+	for (char *c = out; !rc && *c && *c != ':'; c++)
+		*c = tolower((unsigned char) *c);
+	return rc;
+}
+
 static int resolve_matrix(const char *value, char *out, size_t size, struct err *e)
 {
 	const char *tag = options_learned_tag(value), *end = tag;
@@ -60,10 +70,11 @@ static int resolve_matrix(const char *value, char *out, size_t size, struct err 
 		end = at + 1;
 	if (tag && (*end || end - tag > 32 || (!*tag && value[4])))
 		return err_set(e, "--topo-matrix=%.60s: a tag has 1 to 32 letters, digits and underscores", value);
-	if (tag || !strcmp(value, "off"))
-		return options_copy_path("topo-matrix", value, out, size, e);
+	if (tag || !strcasecmp(value, "off"))
+		return copy_keyword("topo-matrix", value, out, size, e);
 	if (!realpath(value, path) || stat(path, &st))
-		return err_set(e, "--topo-matrix=%s: %s", value, strerror(errno));
+		return err_set(e, "--topo-matrix=%s: %s%s", value, strerror(errno), strchr(value, '/') ? "" :
+			       "; expected a file, auto[:TAG] or off");
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, "--topo-matrix=%s: not a regular file", value);
 	if (access(path, R_OK))
@@ -78,9 +89,9 @@ static int resolve_matrix(const char *value, char *out, size_t size, struct err 
 
 static int resolve_order(const char *value, char *out, size_t size, struct err *e)
 {
-	if (strcmp(value, "fabric") && strcmp(value, "off"))
+	if (strcasecmp(value, "fabric") && strcasecmp(value, "off"))
 		return err_set(e, "--topo-order=%.60s: expected off or fabric", value);
-	return options_copy_path("topo-order", value, out, size, e);
+	return copy_keyword("topo-order", value, out, size, e);
 }
 
 static int check_target(const char *path, const char *directory)

@@ -16,6 +16,9 @@ from rig.processes import wait_until
     ("--topo-request=l3", ["--topo-request=l3: ", "/package=1/l3=2/core=4"]),
     ("--topo-matrix=/nonexistent/matrix", ["/nonexistent/matrix"]),
     ("--topo-matrix=/etc", ["/etc"]),
+    ("--topo-matrix=automatic", ["--topo-matrix=automatic: No such file", "; expected a file, auto[:TAG] or off"]),
+    ("--topo-order=fabrics", ["--topo-order=fabrics: expected off or fabric"]),
+    ("--topo-matrix=AUTO:a-b", ["--topo-matrix=AUTO:a-b: a tag has 1 to 32 letters"]),
 ])
 def test_option_is_refused_at_submission(cluster, option, words):
     refused = cluster.batch("true", option, check=False)

@@ -169,6 +169,7 @@ def test_preloaded_recorder_learns(cluster, run, build, home, how, ranks):
 @pytest.mark.parametrize("site, options, learns", [
     ("", [], False), ("TopoMatrix = auto\n", [], True), ("TopoMatrix = auto\n", ["--topo-matrix=off"], False),
     ("", ["--topo-matrix=off"], False), ("", ["--topo-matrix=auto:wide"], True),
+    ("", ["--topo-matrix=Auto:wide"], True), ("", ["--topo-matrix=OFF"], False), ("TopoMatrix = Off\n", [], False),
 ])
 def test_site_and_user_choose(cluster, home, site, options, learns):
     shutil.copy(RECORDERS["openmpi"], cluster.folder)

@@ -15,9 +15,10 @@ TEST(values_of_the_option)
 		{ "sw,set=cpu,hz=2", "cpu", 2, false }, { "sw,advise", "sw", 1, true },
 		{ "on,advise,hz=5", "cpu", 5, true }, { "sw,set=net,hz=5", "net", 5, false },
 		{ "on,set=cpu+power+net+gpu", "cpu+power+net+gpu", 1, false },
+		{ "SW,Advise,HZ=7", "sw", 7, true }, { "On,Set=sw", "sw", 1, false },
 	};
 	static const char *const bad[] = {
-		"", ",", "SW", "sw,", "sw,,hz=1", "sw,hz=", "sw,hz=0", "sw,hz=101", "sw,hz=+1", "sw,hz=1x", "sw,hz=01",
+		"", ",", "sw,", "sw,,hz=1", "sw,hz=", "sw,hz=0", "sw,hz=101", "sw,hz=+1", "sw,hz=1x", "sw,hz=01",
 		"sw,hz=99999999999999999999", "sw,set=", "sw,set=none", "sw,set=net+", "sw,set=net+none",
 		"sw,rate=1", "sw,advise=", "off,advise", "off,hz=1",
 		"hz=1", " sw", "sw ",

@@ -70,7 +70,8 @@ TEST(reads_settings)
 
 	gethostname(host, sizeof(host) - 1);
 	host[strcspn(host, ".")] = '\0';
-	put("# a comment\nsnapshotfile = /tmp/s\nSnapshotPoll=3\nRunDir=/run/%h/x%h\nTopoLevel=l3\n");
+	put("# a comment\nsnapshotfile = /tmp/s\nSnapshotPoll=3\nRunDir=/run/%h/x%h\nTopoLevel=l3\n"
+	    "TopoMatrix=Off\nPeerCheck=WARN\nMonitorMetricsSet=SW+Cpu\nTlsCA=/etc/CA\n");
 	assert_ok(settings_load(path, &s, &err));
 	assert_string_equal(s.snapshot_file, "/tmp/s");
 	assert_int_equal(s.snapshot_poll, 3);
@@ -78,6 +79,10 @@ TEST(reads_settings)
 	assert_string_equal(s.run_dir, want);
 	assert_string_equal(s.topo_level, "l3");
 	assert_string_equal(s.topo_fit, "prefer");
+	assert_string_equal(s.topo_matrix, "off");
+	assert_string_equal(s.peer_check, "warn");
+	assert_string_equal(s.monitor_metrics_set, "sw+cpu");
+	assert_string_equal(s.tls_ca, "/etc/CA");
 	settings_free(&s);
 	assert_int_equal(settings_load("/nowhere/topiary.conf", &s, &err), 0);
 	assert_int_equal(s.map_timeout, 60);

@@ -43,6 +43,13 @@ static const struct {
 	{ "topo-reorder", "", { .reorder = REORDER_ON } },
 	{ "topo-reorder", "report", { .reorder = REORDER_REPORT } },
 	{ "topo-hwloc", "off", { .hwloc = HWLOC_OWN } },
+	{ "topo-place", "Compact:L3", { .place = PLACE_COMPACT, .level = "L3" } },
+	{ "topo-membind", "Bandwidth:JOB,Strict",
+	  { .memory = MEMORY_BANDWIDTH, .scope = SCOPE_JOB, .memory_strict = true } },
+	{ "topo-membind", "latency:Task", { .memory = MEMORY_LATENCY } },
+	{ "TopoMembind", "Bind,Job", { .mems = MEMS_STRICT } },
+	{ "topo-nic", "All,STRICT", { .nic = NIC_ALL, .strict = true } },
+	{ "topo-hugepages", "1g", { .huge = HUGE_1G } },
 };
 
 
