@@ -368,6 +368,29 @@ TEST(takes_nothing_for_a_pattern)
 	}
 }
 
+/* Recursive doubling exchanges along the sides of a grid whose sides are all 2. */
+static double grid_and_collectives(unsigned a, unsigned b, uint64_t *seed)
+{
+	(void) seed;
+	return in_grid(a, b) + ((a ^ b) & ((a ^ b) - 1) ? 0 : 0.1);
+}
+
+TEST(takes_collectives_for_no_sides)
+{
+	static const unsigned ranks[] = { 32, 48, 64, 128 };
+
+	for (size_t i = 0; i < ROWS(ranks); i++) {
+		OWNED(matrix_free) struct matrix *m = matrix_drawn(ranks[i], grid_and_collectives);
+		char text[PATTERN_TEXT], want[PATTERN_TEXT];
+		struct pattern p;
+
+		assert_ok(pattern_recognise(m, &p, &err));
+		pattern_describe(&p, text);
+		snprintf(want, sizeof(want), "2-dimensional stencil 8x%u", ranks[i] / 8);
+		assert_string_equal(text, want);
+	}
+}
+
 TEST(says_why_another_number_is_not_known)
 {
 	static const struct {

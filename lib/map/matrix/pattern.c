@@ -122,7 +122,7 @@ struct matrix *pattern_matrix(const struct pattern *p)
  */
 #define WORK 60e6
 #define MAKE_WORK 8
-/* A pattern that has more sides, or is numbered less plainly, must be nearer by so much. */
+/* A pattern that is numbered less plainly must be nearer by so much. */
 #define NEARER 0.001
 
 struct search {
@@ -409,6 +409,15 @@ static struct matrix *put_in_order(struct search *s, const struct pattern *p, co
 
 /* --- the search --- */
 
+/*
+ * One side more must explain half of what the matrix has beside the pattern. Any matrix is nearer to a grid of more
+ * sides, and collectives exchange with the ranks that are 1, 2, 4 ... away, as in a grid that has many sides of 2.
+ */
+static double misfit(const struct pattern *p)
+{
+	return ldexp(p->distance, p->sides);
+}
+
 static void try(struct search *s, struct pattern p)
 {
 	double partners = p.kind == PATTERN_LINES ? 0 : power(3, p.sides) - 1;
@@ -430,7 +439,8 @@ static void try(struct search *s, struct pattern p)
 		ordered = put_in_order(s, &p, labels);
 	if ((ordered || p.order != PATTERN_NO_ORDER) && find_weights(ordered ?: s->m, labels, &p)) {
 		p.distance = matrix_distance(ordered ?: s->m, labels);
-		if (p.distance < s->best.distance - NEARER)
+		if (p.distance <= PATTERN_DISTANCE &&
+		    (!s->best.ranks || misfit(&p) < misfit(&s->best) - NEARER))
 			s->best = p;
 	}
 	matrix_free(ordered);
@@ -491,7 +501,7 @@ static void try_sides(struct search *s, struct pattern *p, unsigned d, unsigned 
 
 int pattern_recognise(const struct matrix *m, struct pattern *out, struct err *e)
 {
-	struct search s = { .m = m, .work = WORK, .best.distance = PATTERN_DISTANCE + NEARER };
+	struct search s = { .m = m, .work = WORK };
 	struct pattern p = { .ranks = m->ranks, .sides = 1, .side = { m->ranks } };
 
 	if (m->ranks >= SAMPLES && m->row[m->ranks]) {
