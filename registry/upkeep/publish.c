@@ -3,6 +3,7 @@
 #include "publish.h"
 
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -26,6 +27,7 @@
 struct published_file {
 	const char *path;
 	atomic_bool unwritten;	/* the file is not what the database has */
+	struct stat written;	/* of the file, when it was */
 	char last_error[sizeof(((struct err *) 0)->text)];
 };
 
@@ -74,11 +76,22 @@ static int write_new(struct published_file *p, struct buf *text, bool is_snapsho
 	else
 		rc = file_replace(p->path, text->data, text->len, 0644, e) ? -1 : 1;
 	atomic_store(&p->unwritten, rc < 0);
+	if (rc < 0 || stat(p->path, &p->written))
+		p->written = (struct stat){0};
 	if (rc == 1)
 		log_info("%s: written, %zu bytes", p->path, text->len);
 	buf_free(&file);
 	buf_free(text);
 	return rc;
+}
+
+/* Nobody has damaged or deleted it since. */
+static bool is_as_written(const struct published_file *p)
+{
+	struct stat now;
+
+	return !stat(p->path, &now) && now.st_ino == p->written.st_ino &&
+	       !memcmp(&now.st_ctim, &p->written.st_ctim, sizeof(now.st_ctim));
 }
 
 /* A lasting failure is logged once, and its end once. */
@@ -116,7 +129,7 @@ static int refresh_fabric(struct publisher *p, struct db *db, struct err *e)
 		return -1;
 	/* New nodes may be hosts whose names were unknown, but they come by the hundred. */
 	if (!strcmp(version, p->version) &&
-	    (!*version || (!access(p->fabric.path, F_OK) &&
+	    (!*version || (is_as_written(&p->fabric) &&
 			   (!p->nodes_changed || clock_now() < p->looked + INTERVAL))))
 		return 0;
 	switch (fabric_levels(db, &text, e)) {

@@ -250,8 +250,10 @@ def test_levels_are_published(fabric, cables, levels):
     fabric.imported(cables)
     assert wait_until(lambda: fabric.registry.fabric.read_text() == levels, 10), fabric.registry.fabric.read_text()
     assert fabric.registry.get("/v1/fabric/levels").body.decode() == levels
+    fabric.registry.fabric.write_text("damaged")
     again = fabric.file(levels)
     assert fabric.export(again, form="paper", registry=False) == levels
+    assert wait_until(lambda: fabric.registry.fabric.read_text() == levels, 60), "it is written anew"
 
 
 def test_a_fabric_without_levels_is_not_published(fabric):

@@ -535,6 +535,9 @@ static void one_trace(enum fault fault, struct score *score)
 		assert_false(fault == STARVED && !strcmp(list[i].kind, "waiting") && list[i].result == ADVICE_FOUND);
 		if (fault == DISK_FAULTS && planted && list[i].result == ADVICE_FOUND)
 			assert_int_equal(!!strstr(list[i].remedy, "--mem"), p.swapped > 0);
+		/* Ranks that are bound need no other place. */
+		if (fault == MOVING && planted && list[i].result == ADVICE_FOUND)
+			assert_null(strstr(list[i].remedy, "--topo-place"));
 		score->found += planted && list[i].result == ADVICE_FOUND;
 		score->others += !planted && list[i].result == ADVICE_FOUND;
 		if (!*faults[fault].kind && list[i].result == ADVICE_FOUND)
