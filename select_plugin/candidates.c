@@ -285,7 +285,7 @@ static const struct score_cost *cost_near(struct candidate_set *s, const struct 
 	struct near_memo *m;
 	struct near_key key;
 
-	device_groups_read(s->devices.name, s->devices.type, want, candidate->node, shape, s->sets, &groups);
+	device_groups_read(&s->devices, candidate->tasks, candidate->node, shape, s->sets, &groups);
 	want = devices_wanted(s, want, &groups);
 	key = (struct near_key){ .shape = shape, .cores = need->cores, .task_cores = need->task_cores,
 				 .task = need->task, .fit = need->fit, .level = need->level, .want = want,
@@ -342,7 +342,7 @@ static const struct score_cost *cost_partly_near(struct candidate_set *s, const 
 	struct device_set sets[DEVICE_SHARES_MAX];
 	struct device_groups groups;
 
-	device_groups_read(s->devices.name, s->devices.type, want, candidate->node, shape, s->sets, &groups);
+	device_groups_read(&s->devices, candidate->tasks, candidate->node, shape, s->sets, &groups);
 	if (need->fit == FIT_SPREAD || (need->path && need->path->steps) ||
 	    !device_choice_sets(shape, &groups, want, s->free_cores, need, sets))
 		return NULL;
@@ -554,7 +554,7 @@ static void find_largest_near(struct candidate_set *s, const struct shape *shape
 	struct device_groups groups;
 	struct node_fit *fit;
 
-	device_groups_read(s->devices.name, s->devices.type, want, candidate->node, shape, s->sets, &groups);
+	device_groups_read(&s->devices, 1, candidate->node, shape, s->sets, &groups);
 	want = devices_wanted(s, want, &groups);
 	n = device_choice_sets(shape, &groups, want, s->free_cores, need, sets);
 	for (unsigned i = 0; i < n; i++) {
@@ -763,7 +763,7 @@ static const uint64_t *cores_sparing_gpus(struct candidate_set *s, const struct 
 	struct device_groups free_gpus;
 	struct score_need need;
 
-	device_groups_read("gpu", 0, 0, candidate->node, shape, s->sets, &free_gpus);
+	device_groups_read(&(struct device_need){ .name = "gpu" }, 0, candidate->node, shape, s->sets, &free_gpus);
 	candidate_need(s, candidate, &need);
 	read_free(s, candidate->node);
 	if (free_gpus.n)

@@ -34,14 +34,21 @@ static void devices_of_type(const gres_node_state_t *ns, uint32_t type, uint64_t
 		}
 }
 
+static uint64_t type_count(const struct device_of_type *t, uint32_t tasks)
+{
+	return t->per_task ? t->per_task * tasks : t->per_node;
+}
+
 bool device_fits(const struct device_need *need, uint32_t tasks, int node, bool now)
 {
-	uint64_t have, gone;
+	for (const struct device_of_type *t = need->types; t < need->types + need->ntypes; t++) {
+		uint64_t have, gone;
 
-	if (!need->name)
-		return true;
-	devices_of_type(device_state(node, need->name), need->type, &have, &gone);
-	return have >= device_count(need, tasks) + (now ? gone : 0);
+		devices_of_type(device_state(node, need->name), t->type, &have, &gone);
+		if (have < type_count(t, tasks) + (now ? gone : 0))
+			return false;
+	}
+	return true;
 }
 
 uint64_t device_available(const struct device_need *need, int node)
@@ -74,6 +81,23 @@ static uint32_t fewest_nodes(const bitstr_t *nodes, const char *name, uint32_t t
 	return most ? (devices + most - 1) / most : 1;
 }
 
+/* Adds a need to that of the same device's other types. */
+static void types_add(struct device_need *need, const struct device_need *others)
+{
+	const struct device_of_type type = { need->type, need->per_node, need->per_task };
+	bool more = others->name && !strcasecmp(others->name, need->name) && others->ntypes < DEVICE_TYPES_MAX;
+
+	if (more) {
+		memcpy(need->types, others->types, sizeof(need->types));
+		need->ntypes = others->ntypes;
+		need->type = 0;
+		need->per_node += others->per_node;
+		need->per_task += others->per_task;
+		need->total += others->total;
+	}
+	need->types[need->ntypes++] = type;
+}
+
 /* GPUs come before other devices. --gres-per-socket is left to Slurm, which has its own notion of a socket. */
 void device_locality_read(slurm_list_t devices, bool memory_set, const bitstr_t *nodes, struct job_request *req,
 			  struct device_need *out)
@@ -87,6 +111,7 @@ void device_locality_read(slurm_list_t devices, bool memory_set, const bitstr_t 
 	it = list_iterator_create(devices);
 	while ((s = list_next(it))) {
 		const gres_job_state_t *g = s->gres_data;
+		const struct device_need others = *out;
 		bool single;
 		uint64_t cpus = g->cpus_per_gres ? g->cpus_per_gres : g->def_cpus_per_gres,
 			 memory = g->mem_per_gres ? g->mem_per_gres : g->def_mem_per_gres;
@@ -114,6 +139,7 @@ void device_locality_read(slurm_list_t devices, bool memory_set, const bitstr_t 
 		/* Of a core for each task Slurm counts one CPU: as many as tasks, too few for those of more devices. */
 		if (req->own_cores && !g->gres_per_task && cpus * g->total_gres > req->tasks)
 			job_request_relax(req);
+		types_add(out, &others);
 	}
 	list_iterator_destroy(it);
 }
@@ -173,19 +199,22 @@ static void group_add(struct device_groups *g, uint64_t *cores, unsigned words, 
 	g->devices[i] += devices;
 }
 
-static void groups_of_slurm(const gres_node_state_t *ns, uint32_t type, unsigned ncores, uint64_t *cores,
+/* At most so many of the type. */
+static void groups_of_slurm(const gres_node_state_t *ns, uint32_t type, uint64_t most, unsigned ncores, uint64_t *cores,
 			    struct device_groups *g)
 {
 	unsigned words = core_set_words(ncores);
 
-	for (unsigned t = 0; t < ns->topo_cnt; t++) {
-		uint64_t have = ns->topo_gres_cnt_avail[t], gone = ns->topo_gres_cnt_alloc[t];
+	for (unsigned t = 0; t < ns->topo_cnt && most; t++) {
+		uint64_t have = ns->topo_gres_cnt_avail[t], gone = ns->topo_gres_cnt_alloc[t], n;
 
 		if (have <= gone || !is_of_type(ns, type, t))
 			continue;
 		memset(cores + g->n * words, 0, words * sizeof(*cores));
 		add_cores(ns->topo_core_bitmap[t], ncores, cores + g->n * words);
-		group_add(g, cores, words, have - gone);
+		n = MIN(have - gone, most);
+		group_add(g, cores, words, n);
+		most -= n;
 	}
 }
 
@@ -251,20 +280,21 @@ static bool numbered(const gres_node_state_t *ns, const char *name, const struct
 	return ns->gres_bit_alloc && count == ns->gres_cnt_avail && (uint64_t) bit_size(ns->gres_bit_alloc) == count;
 }
 
-static void groups_of_shape(const gres_node_state_t *ns, const char *name, uint32_t type, const struct shape *shape,
-			    uint64_t *cores, struct device_groups *g)
+static void groups_of_shape(const gres_node_state_t *ns, const char *name, uint32_t type, uint64_t most,
+			    const struct shape *shape, uint64_t *cores, struct device_groups *g)
 {
 	const struct shape_device *by_number[DEVICE_LIST_MAX];
 	unsigned words = core_set_words(shape->cores);
 
 	if (!numbered(ns, name, shape, by_number))
 		return;
-	for (unsigned n = 0; n < ns->gres_cnt_avail; n++) {
+	for (unsigned n = 0; n < ns->gres_cnt_avail && most; n++) {
 		if (bit_test(ns->gres_bit_alloc, n) || !is_of_type(ns, type, line_of(ns, n)))
 			continue;
 		memset(cores + g->n * words, 0, words * sizeof(*cores));
 		core_set_add_range(cores + g->n * words, by_number[n]->first, by_number[n]->cores);
 		group_add(g, cores, words, 1);
+		most--;
 	}
 }
 
@@ -288,22 +318,29 @@ static void groups_sort(struct device_groups *g, uint64_t *cores, unsigned words
 		}
 }
 
-void device_groups_read(const char *name, uint32_t type, unsigned want, int node, const struct shape *shape,
+void device_groups_read(const struct device_need *need, uint32_t tasks, int node, const struct shape *shape,
 			uint64_t *cores, struct device_groups *out)
 {
-	const gres_node_state_t *ns = device_state(node, name);
-	int first = ns && ns->gres_bit_alloc && !type && want ? bit_ffc(ns->gres_bit_alloc) : -1;
-	uint64_t have, gone;
+	const gres_node_state_t *ns = device_state(node, need->name);
+	bool one = need->ntypes < 2;
+	uint64_t want = device_count(need, tasks), have, gone;
+	int first = ns && ns->gres_bit_alloc && one && !need->type && want ? bit_ffc(ns->gres_bit_alloc) : -1;
+	struct device_of_type any = { .type = need->type };
 
 	*out = (struct device_groups){ .cores = cores };
 	if (first >= 0) {
 		devices_of_type(ns, device_type(ns, first), &have, &gone);
-		type = have >= gone + want ? device_type(ns, first) : 0;
+		any.type = have >= gone + want ? device_type(ns, first) : 0;
 	}
-	if (ns && tells_cores(ns))
-		groups_of_slurm(ns, type, shape->cores, cores, out);
-	else if (ns)
-		groups_of_shape(ns, name, type, shape, cores, out);
+	for (unsigned i = 0; ns && i < (one ? 1 : need->ntypes); i++) {
+		const struct device_of_type *t = one ? &any : &need->types[i];
+		uint64_t most = one ? UINT64_MAX : type_count(t, tasks);
+
+		if (tells_cores(ns))
+			groups_of_slurm(ns, t->type, most, shape->cores, cores, out);
+		else
+			groups_of_shape(ns, need->name, t->type, most, shape, cores, out);
+	}
 	groups_sort(out, cores, core_set_words(shape->cores));
 }
 

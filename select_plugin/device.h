@@ -13,11 +13,18 @@
  * it is not known.
  */
 
+#define DEVICE_TYPES_MAX 4
+
 /* One kind of device that a job requests; count 0: none with a locality. */
 struct device_need {
 	const char *name;	/* "gpu"; borrowed from the job */
-	uint32_t type;		/* Slurm's number of "a100" and the like; 0: any */
-	uint64_t per_node, per_task;
+	uint32_t type;		/* Slurm's number of "a100" and the like; 0: any, or several */
+	uint64_t per_node, per_task;	/* of all types */
+	struct device_of_type {
+		uint32_t type;
+		uint64_t per_node, per_task;
+	} types[DEVICE_TYPES_MAX];	/* each of which a node must have */
+	unsigned ntypes;	/* those beyond the fourth take the place of the others */
 	uint64_t each, total;	/* --mem-per-gpu or DefMemPerGPU, MB; --gpus. 0: none */
 	bool on_each_node;	/* per_node is what the job states */
 };
@@ -60,11 +67,12 @@ bool device_wants_gpus(const job_record_t *job);
 unsigned device_cpus(const job_record_t *job);
 
 /*
- * The free devices of a kind and type on a node, grouped by the cores near them, which are written to cores[]: space
- * for DEVICE_SHARES_MAX + 1 sets. No group where this is unknown. type 0: of any; if a job wants some (want > 0), of
- * the type that Slurm grants, the first free device's, as long as there are enough.
+ * The free devices that a job needs on a node for so many tasks, grouped by the cores near them, which are written to
+ * cores[]: space for DEVICE_SHARES_MAX + 1 sets. No group where this is unknown. Of any type: if a job wants some, of
+ * the type that Slurm grants, the first free device's, as long as there are enough. Of several types: of each as many
+ * as the job needs, the first free ones, as Slurm grants them.
  */
-void device_groups_read(const char *name, uint32_t type, unsigned want, int node, const struct shape *shape,
+void device_groups_read(const struct device_need *need, uint32_t tasks, int node, const struct shape *shape,
 			uint64_t *cores, struct device_groups *out);
 
 /* Slurm's records of a kind on a node, or NULL; the number of the nth device's type, 0 for none. */

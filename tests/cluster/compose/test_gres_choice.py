@@ -146,6 +146,23 @@ def test_a_node_with_gpus_of_another_type_is_no_candidate(typed, words):
     assert "1 of 2 nodes offered by Slurm had room" in typed.ours.topiary("why", "-v", number).stdout
 
 
+@pytest.mark.parametrize("words, count", [
+    ("--gres=gpu:old:1,gpu:young:1", 2), ("--gpus=old:1,young:1 --mem=100 --topo-mem=require", 2),
+    ("--gres=gpu:old:2,gpu:young:1", 3), ("--gpus-per-node=young:2,old:2 --topo-fit=spread", 4)])
+def test_job_with_gpus_of_two_types(typed, words, count):
+    """Only one node has both, and each GPU at a package of its own: cores near all that the job gets."""
+    number, node, _, _ = place(typed.ours, "-n8", *words.split())
+    told = typed.ours.topiary("why", "-v", number).stdout
+    assert node == "both1" and f"GPUs     {count}, near its cores" in told, told
+    assert "1 of 3 nodes offered by Slurm had room" in told or "spread" in words, told
+
+
+def test_gpus_of_two_types_that_too_few_nodes_have(typed):
+    done = typed.ours.batch("true", "-N2", "-n2", "--gres=gpu:old:1,gpu:young:1", "--topo-fit=require",
+                            "--topo-level=package", check=False)
+    assert done.returncode and "2 nodes with 1 core in one package of a node with 2 GPUs, but only 1 has" in done.stderr
+
+
 @pytest.mark.parametrize("words", ["--gres=gpu:old:2,gpu:young:2", "--gres=gpu:4"])
 def test_distance_counts_gpus_of_all_types(typed, words):
     """Of a node with two types: each GPU is at a package of its own, and each package has cores of the job."""
