@@ -161,10 +161,10 @@ static bool is_inherited(const char *option, const char *value)
 
 /*
  * Of --topo-matrix the absolute path of a regular file that the user may read and that is a communication matrix, or
- * auto[:TAG] or off as they are (a file of such a name is ./auto); of
- * --topo-capture that of a file which exists or may be created, in a directory where the user may write. All are
- * refused outside sbatch. An option that a step inherited from its job was checked when the job was submitted and is
- * accepted as it is, so that a file that has changed since does not fail a step.
+ * auto[:TAG] or off in lower case (a file of such a name is ./auto); of --topo-capture that of a file which exists or
+ * may be created, in a directory where the user may write. All are refused outside sbatch. An option that a step
+ * inherited from its job was checked when the job was submitted and is accepted as it is, so that a file that has
+ * changed since does not fail a step.
  */
 static int resolve_path(const char *name, const char *value, char *out, size_t size, struct err *e)
 {
