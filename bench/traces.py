@@ -6,6 +6,7 @@ since the samples are a part of what ran; jobs of more than half of the nodes of
 import collections
 import csv
 import hashlib
+import itertools
 import math
 import random
 
@@ -125,22 +126,28 @@ def snapshot(kinds):
     return text + "end\n"
 
 
-def sample(name, jobs, load, seed=0):
-    """The first jobs that the cluster can hold, their submissions closer together or wider apart so that they ask for
-    `load` percent of its PUs; with a seed, each up to ten minutes earlier or later. For `topiary replay`."""
+def samples(name, jobs, load, copies):
+    """One part of so many jobs after another, of those that the cluster can hold, and again in further copies with
+    submissions up to ten minutes earlier or later. Submissions are closer together or wider apart than they were, so
+    that a part asks for `load` percent of the cluster's PUs, or of its GPUs where it asks for more of these. For
+    `topiary replay`."""
+    kinds, chance = TRACES[name].kinds, random.Random(0)
     with open(file_of(name), encoding="utf-8") as file:
-        found = [job for job in TRACES[name].jobs(file) if job.run > 0]
-    kinds, chance = TRACES[name].kinds, random.Random(seed)
-    found = [job for job in found if job.nodes <= max(nodes for *_, nodes in kinds) // 2][:jobs]
+        found = [job for job in TRACES[name].jobs(file)
+                 if job.run > 0 and job.nodes <= max(nodes for *_, nodes in kinds) // 2]
     pus = sum(each * nodes for _, each, nodes in kinds)
-    span = sum(job.tasks * job.run for job in found) / pus / load * 100
-    last = max(job.submit for job in found) or 1
-    rows = sorted((max(0, job.submit * span / last + (chance.uniform(-600, 600) if seed else 0)), nth, job)
-                  for nth, job in enumerate(found))
-    if found[0].allocated:      # as it is, but for the times
-        return "".join(f"{nth} {at:.0f} 0 {job.run:.0f} {job.tasks} -1 -1 {job.tasks} {job.limit:.0f}{' -1' * 9} "
-                       f"{job.allocated}\n" for at, nth, job in rows)
-    return "job submit start end nodes tasks limit memory gpus\n" + "".join(
-        f"{nth} {at:.1f} {at:.1f} {at + job.run:.1f} {job.nodes} {job.tasks} {job.limit:.0f} {job.memory or '-'} "
-        f"{job.gpus}\n"
-        for at, nth, job in rows)
+    gpus = sum(shape.count("GPU@") * nodes for shape, _, nodes in kinds)
+    for copy, first in itertools.product(range(copies), range(0, len(found) - jobs + 1, jobs)):
+        part = found[first:first + jobs]
+        span = max(sum(job.tasks * job.run for job in part) / pus,
+                   sum(job.nodes * job.gpus * job.run for job in part) / max(1, gpus)) / load * 100
+        begin, end = part[0].submit, part[-1].submit
+        rows = sorted((max(0, (job.submit - begin) / (end - begin) * span + (chance.uniform(-600, 600) if copy else 0)),
+                       nth, job) for nth, job in enumerate(part))
+        if part[0].allocated:      # as it is, but for the times
+            yield "".join(f"{nth} {at:.0f} 0 {job.run:.0f} {job.tasks} -1 -1 {job.tasks} {job.limit:.0f}{' -1' * 9} "
+                          f"{job.allocated}\n" for at, nth, job in rows)
+        else:
+            yield "job submit start end nodes tasks limit memory gpus\n" + "".join(
+                f"{nth} {at:.1f} {at:.1f} {at + job.run:.1f} {job.nodes} {job.tasks} {job.limit:.0f} "
+                f"{job.memory or '-'} {job.gpus}\n" for at, nth, job in rows)
