@@ -293,8 +293,8 @@ def run(sheet, args):
     some = [p for p in programs() if sources[p.source] and args.only in p.name]
     sets = [(program, machine, ALLOCATIONS[(i + j) % len(ALLOCATIONS)])
             for i, program in enumerate(some) for j, machine in enumerate(FABRICS)]
-    if args.sample:
-        sets = random.Random(args.seed).sample(sets, min(args.sample, len(sets)))
+    if args.sample:     # a larger sample has the smaller ones in it
+        sets = random.Random(args.seed).sample(sets, len(sets))[:args.sample]
     with multiprocessing.Pool(args.jobs) as pool:
         matrices = dict(pool.imap_unordered(tried, {(recorded, program): None for program, *_ in sets}))
         jobs = [Job(*one, matrices[one[0]]) for one in sets if matrices[one[0]]]
