@@ -319,6 +319,9 @@ def run(sheet, args):
             sheet.add(f"{what} {name}", ours[i], "%", goals[i - 1] and f"{word} {goals[i - 1]}",
                       f"{peer[i]:.2f} Scotch as netloc calls it")
     sheet.add("sets of parameters", len(found), "", "at least 300")
+    moved = [seconds for _, seconds in found if "ours" in seconds and seconds["ours"] != seconds["block"]]
+    sheet.add("run times that differ from block's", len(moved), f"of {len(found)}")
+    sheet.add("of these: median gain over the better of round robin and block", summary(moved, "ours", BEST)[2], "%")
     sheet.table(("Gain in each set, %", "over the better", "over round robin", "Scotch over the better"), sorted(
         [[job.name, *(gain(seconds, way, over) if way in seconds else None
                       for way, over in (("ours", BEST), ("ours", RR), ("scotch", BEST)))] for job, seconds in found],
