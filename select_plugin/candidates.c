@@ -65,12 +65,23 @@ static size_t memo_size(void)
 	return sizeof(struct near_memo) + (occupancy_node_words() + 1) * (DEVICE_SHARES_MAX + 1) * sizeof(uint64_t);
 }
 
+/* In minutes, as Slurm sets it when the job starts; 0: none. */
+static uint32_t time_limit(const job_record_t *job)
+{
+	const part_record_t *part = job->part_ptr;
+
+	if (job->time_limit != NO_VAL || !part)
+		return glue_known(job->time_limit, 0);
+	return glue_known(part->default_time == NO_VAL ? part->max_time : part->default_time, 0);
+}
+
 int candidates_begin(struct candidate_set *s)
 {
 	unsigned most = occupancy_node_words();
 
 	s->limits_max = most * 64 / 2;
 	s->gpus = glue_wants_gpus(s->job);
+	s->queue_first = request_queue_first(&s->req->request, time_limit(s->job));
 	s->spare_gpus &= !device_wants_gpus(s->job);
 	device_locality_read(s->job->gres_list_req, s->job->bit_flags & JOB_MEM_SET, s->nodes, s->req, &s->devices);
 	s->candidates = bit_set_count((bitstr_t *) s->nodes);
@@ -470,16 +481,6 @@ static void prefer_memory(struct candidate_set *s, const struct shape *shape, st
 }
 
 /* Computes the cost of the candidate; false when the tasks do not fit. Cheap checks come first. */
-/* In minutes, as Slurm sets it when the job starts; 0: none. */
-static uint32_t time_limit(const job_record_t *job)
-{
-	const part_record_t *part = job->part_ptr;
-
-	if (job->time_limit != NO_VAL || !part)
-		return glue_known(job->time_limit, 0);
-	return glue_known(part->default_time == NO_VAL ? part->max_time : part->default_time, 0);
-}
-
 static bool candidate_weigh(struct candidate_set *s, struct candidate_node *candidate)
 {
 	const struct shape *shape;
@@ -504,7 +505,7 @@ static bool candidate_weigh(struct candidate_set *s, struct candidate_node *cand
 	/* Where all GPUs are allocated, the cores beside them are worth no more than others. */
 	candidate->worth = chooser_worth(gpus && gpus->gres_cnt_avail > (s->taken ? 0 : gpus->gres_cnt_alloc),
 					 glue_cores(node), node_record_table_ptr[node]->real_memory);
-	candidate->queue_first = request_queue_first(&s->req->request, time_limit(s->job));
+	candidate->queue_first = s->queue_first;
 	candidate->free = need.fit == FIT_SPREAD ? 0 :
 		chooser_free(have, need.cores, !core_set_count(taken_on(s, node), core_set_words(glue_cores(node))),
 			     s->req->min_nodes > 1);

@@ -76,6 +76,7 @@ struct candidate_set {
 	struct device_need devices;
 	bool starts;			/* the job is to start now, not planned */
 	bool gpus;			/* it may have the cores of RestrictedCoresPerGPU */
+	bool queue_first;		/* as of its candidates: for the job's time limit */
 	bool local_only;			/* only candidates near the devices */
 	bool spare_gpus;		/* of equally good cores those not near free GPUs, if the job has none */
 	struct candidate_node *list;
