@@ -355,9 +355,12 @@ static int store_facts(struct db *db, const struct batch *t, struct err *e)
 	return rc;
 }
 
+/* A plan made while the table is small, and kept when it has grown, would compare all nodes with every name. */
+#define BEGIN "BEGIN; SET LOCAL enable_seqscan = off"
+
 static int commit_batch(struct db *db, struct batch *t, struct err *e)
 {
-	int rc = db_execute(db, e, "BEGIN", 0, NULL) || decide_all(db, t, e) ||
+	int rc = db_script(db, e, BEGIN) || decide_all(db, t, e) ||
 		decide_quota(db, t, t->committer->settings, e) || touch_exports(db, t, e) ||
 		execute_exports(db, t, UNREADABLE, NOTE_UNREADABLE, unreadable_columns, 2, e) ||
 		store_exports(db, t, REPLACED, REPLACE, e) || store_exports(db, t, REPAIRED, REPAIR, e) ||

@@ -207,7 +207,10 @@ enum { FSYNC, FULL_PAGE_WRITES, USED };
 /* Not as `options` of the connection, which PgBouncer refuses; those that conninfo has win. */
 #define LIMITS "SELECT set_config(name, v.value, false) FROM (VALUES ('statement_timeout', '10s')," \
 	" ('lock_timeout', '5s'), ('idle_in_transaction_session_timeout', '30s'), ('client_min_messages', 'warning')," \
-	" ('TimeZone', 'UTC'), ('jit', 'off')) v(name, value) JOIN pg_settings USING (name) WHERE source <> 'client'"
+	" ('TimeZone', 'UTC'), ('jit', 'off'), ('plan_cache_mode', $1)) v(name, value)" \
+	" JOIN pg_settings USING (name) WHERE source <> 'client'"
+/* A few exports are looked up by keys: planning that anew takes PostgreSQL several times as long as executing it. */
+#define WRITERS_PLANS "force_generic_plan"
 /*
  * A server process that waits for a standby stays even when its client is gone: they would use up all connection slots.
  */
@@ -228,7 +231,8 @@ static int begin_session(struct db_pool *p, struct db *db, struct err *e)
 
 	PQsetnonblocking(db->conn, 1);
 	PQsetNoticeReceiver(db->conn, on_notice, db);
-	if (db_execute(db, e, LIMITS, 0, NULL) || !(r = db_query(db, e, SESSION, 0, NULL)))
+	if (db_execute(db, e, LIMITS, 1, &DB_TEXT(p->writes ? WRITERS_PLANS : "auto")) ||
+	    !(r = db_query(db, e, SESSION, 0, NULL)))
 		return -1;
 	if (*PQgetvalue(r, 0, USED))
 		rc = err_set(e, "PostgreSQL: the session is another client's, as with PgBouncer in transaction mode:"

@@ -170,6 +170,18 @@ def test_every_export_has_its_hash(registry):
         assert hashlib.sha256(registry.get(f"/v1/nodes/{node}/topology").body).hexdigest() == sha256
 
 
+def test_a_transaction_reads_its_own_nodes_alone(registry):
+    """PostgreSQL would read the whole of a small table, and keep that plan when it has grown."""
+    def reads():
+        return int(registry.sql("SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'node_pkey'"))
+    xml, asked = machine(SHAPES["two"], "ix1", 41), 20
+    assert registry.put("ix1", xml).status == 200
+    registry.sql("ANALYZE node")
+    before = reads()
+    assert {registry.ask("ix1", xml).status for _ in range(asked)} == {200}
+    assert wait_until(lambda: reads() >= before + 2 * asked, 20), "one for the row as it is, one to update it"
+
+
 def test_history_and_return_to_an_older_topology(registry):
     old, new = (machine(s, "hist", 7) for s in SHAPES.values())
     for xml in (old, new, old):
