@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_CHILD_H
-#define TOPIARY_CLI_CHILD_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -24,5 +23,3 @@ int cmd_child(int (*work)(const void *given, struct buf *out, struct err *e), co
 enum cmd_stderr { STDERR_OURS, STDERR_TOO, STDERR_DROPPED };
 int cmd_program(const char *const argv[], enum cmd_stderr how, unsigned seconds, size_t max, struct buf *out,
 		struct err *e);
-
-#endif

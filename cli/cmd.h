@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_CMD_H
-#define TOPIARY_CLI_CMD_H
+#pragma once
 
 #include <jansson.h>
 
@@ -107,5 +106,3 @@ int cmd_print_list(const struct cmd *c, struct buf *path, const char *list, cons
 bool cmd_is_device(const char *path);
 int cmd_writable(const char *path, struct err *e);
 int cmd_write(const char *path, const struct buf *b, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_PROGRESS_H
-#define TOPIARY_CLI_PROGRESS_H
+#pragma once
 
 #include "base/std.h"
 
@@ -18,5 +17,3 @@ void progress_step(struct progress *p, size_t more);
 
 /* Erase the line, before other output. */
 void progress_end(struct progress *p);
-
-#endif

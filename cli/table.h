@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_TABLE_H
-#define TOPIARY_CLI_TABLE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -44,5 +43,3 @@ int table_print(const struct table *t, FILE *out);
 
 /* Print it on stdout and free it. 0, or -1 with an error. */
 int table_finish(struct table *t, struct err *e);
-
-#endif

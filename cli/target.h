@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_TARGET_H
-#define TOPIARY_CLI_TARGET_H
+#pragma once
 
 #include "cmd.h"
 #include "hwxml/tree.h"
@@ -38,5 +37,3 @@ int target_read(const struct cmd *c, const struct target *t, const char *form, s
  */
 struct tree *tree_of_file(const char *path, struct err *e);
 struct tree *tree_of_target(const struct cmd *c, const struct target *t, struct err *e);
-
-#endif

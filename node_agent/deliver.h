@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_AGENT_DELIVER_H
-#define TOPIARY_AGENT_DELIVER_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/settings.h"
@@ -40,5 +39,3 @@ unsigned deliver_left(const struct delivery *d);
  * 300 s; if the registry stated a time, between that and twice as much.
  */
 unsigned deliver_pause(unsigned attempt, unsigned retry_after);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_AGENT_MONITOR_METRICS_H
-#define TOPIARY_AGENT_MONITOR_METRICS_H
+#pragma once
 
 #include "base/err.h"
 #include "base/settings.h"
@@ -27,5 +26,3 @@ void monitor_metrics_free(struct monitor_metrics *m);
  * time. Of NULL nothing is ever due: -1.
  */
 int64_t monitor_metrics_tick(struct monitor_metrics *m, const struct monitor_steps *steps);
-
-#endif

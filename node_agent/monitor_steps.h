@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_AGENT_MONITOR_STEPS_H
-#define TOPIARY_AGENT_MONITOR_STEPS_H
+#pragma once
 
 #include <hwloc.h>
 
@@ -32,5 +31,3 @@ int64_t monitor_steps_tick(struct monitor_steps *m);
 void monitor_steps_each(const struct monitor_steps *m,
 			void (*each)(void *user, const char *step, hwloc_const_bitmap_t cpus, bool is_recorded),
 			void *user);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_AGENT_MONITOR_TRACE_H
-#define TOPIARY_AGENT_MONITOR_TRACE_H
+#pragma once
 
 #include <hwloc.h>
 
@@ -30,5 +29,3 @@ void monitor_trace_tick(struct monitor_trace *t, hwloc_const_bitmap_t shared);
 
 /* A last tick; complete the file, rename it to ASK_DONE, free. */
 void monitor_trace_end(struct monitor_trace *t, int dir, hwloc_const_bitmap_t shared);
-
-#endif

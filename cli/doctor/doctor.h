@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_DOCTOR_DOCTOR_H
-#define TOPIARY_CLI_DOCTOR_DOCTOR_H
+#pragma once
 
 #include "cmd.h"
 
@@ -58,5 +57,3 @@ doctor_check doctor_slurm_conf, doctor_controller, doctor_plugindir, doctor_plug
 	doctor_mpi, doctor_submit, doctor_plugstack, doctor_preloaded, doctor_loaded, doctor_hwloc;
 doctor_check doctor_munge, doctor_registry, doctor_names, doctor_exports, doctor_snapshot, doctor_readable,
 	doctor_name, doctor_topology, doctor_run_dir, doctor_monitor;
-
-#endif

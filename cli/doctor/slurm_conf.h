@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_DOCTOR_SLURM_CONF_H
-#define TOPIARY_CLI_DOCTOR_SLURM_CONF_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -52,5 +51,3 @@ const char *slurm_conf_path(void);
 
 /* The path of a file beside this one; malloc'ed. An absolute name stays. NULL: memory is short. */
 char *slurm_conf_beside(const char *path, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_NODES_NODES_H
-#define TOPIARY_CLI_NODES_NODES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -68,5 +67,3 @@ bool xml_is_of_hwloc1(const struct buf *xml);
 
 /* The same as xml_strings for a file of hwloc 2 or hwloc 1; hwloc itself converts the latter, in a child process. */
 int xml_file_strings(const char *file, struct strings *out, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_PLACE_CABLES_H
-#define TOPIARY_CLI_PLACE_CABLES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -27,5 +26,3 @@ const struct cables_tool *cables_discover(struct buf *out, struct err *e);
 /* The differences, with severities as those of a node's drift. NULL: memory. */
 json_t *cables_drift(const struct fabric *before, const struct fabric *now);
 int cables_print_drift(const json_t *drift, struct err *e);
-
-#endif

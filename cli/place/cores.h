@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_PLACE_CORES_H
-#define TOPIARY_CLI_PLACE_CORES_H
+#pragma once
 
 #include <slurm/slurm.h>
 
@@ -26,5 +25,3 @@ int cores_job(uint32_t id, int (*with)(void *data, const job_info_t *job, struct
 int cores_each(const job_info_t *job,
 	       int (*each)(void *data, const char *host, const char *cores, unsigned threads, struct err *e),
 	       void *data, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_PLACE_LEARNED_H
-#define TOPIARY_CLI_PLACE_LEARNED_H
+#pragma once
 
 #include "base/err.h"
 #include "base/std.h"
@@ -71,5 +70,3 @@ int learned_add(const char *id, const char *program, unsigned job, const struct 
 /* Do the last two runs agree? And is nothing gained from recording another one now? */
 bool learned_is_stable(const struct learned *l);
 bool learned_is_settled(const struct learned *l);
-
-#endif

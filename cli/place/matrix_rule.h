@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_PLACE_MATRIX_RULE_H
-#define TOPIARY_CLI_PLACE_MATRIX_RULE_H
+#pragma once
 
 #include "map/matrix/matrix.h"
 
@@ -17,5 +16,3 @@
  * Ranks are numbered row by row. The same seed gives the same matrix. NULL on error.
  */
 struct matrix *matrix_rule_make(const char *rule, uint64_t seed, struct err *e);
-
-#endif

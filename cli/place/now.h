@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_PLACE_NOW_H
-#define TOPIARY_CLI_PLACE_NOW_H
+#pragma once
 
 #include <slurm/slurm.h>
 
@@ -91,5 +90,3 @@ unsigned now_count(const uint64_t *set, unsigned first, unsigned cores);
 const char *now_time(time_t at, char text[static 32]);
 const char *now_job_name(const job_info_t *job, char text[static 64]);
 const char *now_user(const job_info_t *job, char text[static 64]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_PLACE_PLACE_H
-#define TOPIARY_CLI_PLACE_PLACE_H
+#pragma once
 
 #include "base/err.h"
 #include "base/string_map.h"
@@ -122,5 +121,3 @@ struct observed *observed_read(const struct cmd *c, const char *file, unsigned d
 int observed_table(const struct observed *r, struct err *e);
 json_t *observed_json(const struct observed *r);
 void observed_free(struct observed *r);
-
-#endif

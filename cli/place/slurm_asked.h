@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_PLACE_SLURM_ASKED_H
-#define TOPIARY_CLI_PLACE_SLURM_ASKED_H
+#pragma once
 
 #include "base/buf.h"
 #include "replay/slurm_parts.h"
@@ -20,5 +19,3 @@ struct slurm_asked {
 
 /* Appends a line for each. Says nothing of nodes that are in several leaf switches or blocks, or in none. */
 void slurm_asked_check(const struct slurm_asked *a, const char *topology, struct buf *out);
-
-#endif

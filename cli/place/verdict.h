@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_PLACE_VERDICT_H
-#define TOPIARY_CLI_PLACE_VERDICT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -21,5 +20,3 @@ void verdict_asked(const struct verdict *v, struct buf *out);
 
 /* The whole verdict as JSON; NULL when memory is short. */
 json_t *verdict_json(const struct verdict *v);
-
-#endif

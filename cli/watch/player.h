@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_WATCH_PLAYER_H
-#define TOPIARY_CLI_WATCH_PLAYER_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -96,5 +95,3 @@ struct player_request {
  * or a line of JSON. recorder: a child that writes the trace, with whose end the display ends; 0: none. 0 or -1.
  */
 int player_show(struct trace *t, const struct player_request *how, pid_t recorder, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_WATCH_RECORD_H
-#define TOPIARY_CLI_WATCH_RECORD_H
+#pragma once
 
 #include "base/err.h"
 #include "base/cmd_line.h"
@@ -32,5 +31,3 @@ void record_check(const struct record_request *r, struct argp_state *state);
 int record_run(const struct record_request *r, int *status, struct err *e);
 /* Wait for a child: its exit status as a shell has it. */
 int record_child_status(pid_t pid);
-
-#endif

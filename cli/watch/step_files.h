@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_WATCH_STEP_FILES_H
-#define TOPIARY_CLI_WATCH_STEP_FILES_H
+#pragma once
 
 #include "base/err.h"
 
@@ -30,5 +29,3 @@ bool step_files_is_id(const char *text);
  */
 int step_files_find(const char *what, struct step_files **out, unsigned *n, struct err *e);
 void step_files_free(struct step_files *list, unsigned n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_WATCH_TOP_JOB_H
-#define TOPIARY_CLI_WATCH_TOP_JOB_H
+#pragma once
 
 #include "base/std.h"
 #include "cmd.h"
@@ -88,5 +87,3 @@ int top_gather_run(const struct top_gather_request *r, enum top_gather_end *how,
  * empty name is the node's. 0, or -1 if `what` is not of this form.
  */
 int top_feed_run(const char *run_dir, const char *what, struct err *e);
-
-#endif

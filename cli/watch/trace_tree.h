@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLI_WATCH_TRACE_TREE_H
-#define TOPIARY_CLI_WATCH_TRACE_TREE_H
+#pragma once
 
 #include "table.h"
 #include "trace/formula.h"
@@ -99,5 +98,3 @@ const char *trace_tree_level_shown(const struct trace_head *h);
  */
 int trace_html(const struct trace *t, const struct trace_tree_request *how, const struct trace_phases *phases,
 	       struct err *e);
-
-#endif

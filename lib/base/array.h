@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_BASE_ARRAY_H
-#define TOPIARY_BASE_ARRAY_H
+#pragma once
 
 #include "base/std.h"
 
@@ -45,5 +44,3 @@ static inline int array_reserve_(void *at, size_t n, size_t more, size_t size)
 
 /* One new element. */
 #define array_add(array, n) array_append(array, n, 1)
-
-#endif

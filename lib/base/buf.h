@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_BASE_BUF_H
-#define TOPIARY_BASE_BUF_H
+#pragma once
 
 #include "base/std.h"
 
@@ -26,5 +25,3 @@ char *buf_reserve(struct buf *b, size_t len);
 
 /* Free the bytes and leave {0}. */
 void buf_free(struct buf *b);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_BASE_BUILD_ID_H
-#define TOPIARY_BASE_BUILD_ID_H
+#pragma once
 
 #include <elf.h>
 #include <sys/stat.h>
@@ -53,5 +52,3 @@ static inline const char *build_id_read(const char *path, char hex[static BUILD_
 	close(fd);
 	return hex;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_BASE_CHILD_H
-#define TOPIARY_BASE_CHILD_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -31,5 +30,3 @@ bool child_program(const char *name, char path[static PATH_MAX]);
 
 /* In a child: close all descriptors but 0 to 2 and these, a list terminated by -1. */
 void child_keep(const int *kept);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_BASE_CLOCK_H
-#define TOPIARY_BASE_CLOCK_H
+#pragma once
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -44,5 +43,3 @@ int background_start(struct background *b, void *(*run)(void *user), void *user,
 void background_stop(struct background *b);
 /* Sleeps until that time in clock_now; false as soon as they are to stop. Without the lock. */
 bool background_pause(struct background *b, double until);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_BASE_CMD_LINE_H
-#define TOPIARY_BASE_CMD_LINE_H
+#pragma once
 
 #include <argp.h>
 
@@ -78,5 +77,3 @@ int cmd_line_parse_first(const struct cmd_syntax *s, void *args, int argc, char 
 
 /* The number in text, from min to max; otherwise a usage error that names `what` ("--job", "SLURM_JOB_ID"). */
 uint64_t cmd_arg_number(struct argp_state *state, const char *what, const char *text, uint64_t min, uint64_t max);
-
-#endif

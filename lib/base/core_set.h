@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_BASE_CORE_SET_H
-#define TOPIARY_BASE_CORE_SET_H
+#pragma once
 
 #include "base/std.h"
 
@@ -90,5 +89,3 @@ static inline int core_set_next(const uint64_t *set, unsigned words, unsigned fr
 
 #define core_set_each(core, set, words)	\
 	for (int core = core_set_next(set, words, 0); core >= 0; core = core_set_next(set, words, core + 1))
-
-#endif

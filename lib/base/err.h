@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_BASE_ERR_H
-#define TOPIARY_BASE_ERR_H
+#pragma once
 
 #include "base/std.h"
 
@@ -26,5 +25,3 @@ int err_within(struct err *e, const char *fmt, ...) __attribute__((format(printf
 
 /* err_set for functions that return a pointer: always NULL. */
 #define err_null(...) (err_set(__VA_ARGS__), NULL)
-
-#endif

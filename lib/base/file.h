@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_BASE_FILE_H
-#define TOPIARY_BASE_FILE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -31,5 +30,3 @@ int file_refresh(const char *path, const void *data, size_t len, mode_t mode, st
 
 /* Write all of it to fd, however often that takes. 0, or -1 with errno. */
 int file_write(int fd, const void *data, size_t len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_BASE_HASH_H
-#define TOPIARY_BASE_HASH_H
+#pragma once
 
 #include "base/std.h"
 
@@ -13,5 +12,3 @@ void hash_hex(const void *data, size_t len, char out[static HASH_HEX]);
 
 /* The same of a digest of HASH_BYTES that was computed otherwise. */
 void hash_write(const unsigned char digest[static HASH_BYTES], char out[static HASH_HEX]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_BASE_LOG_H
-#define TOPIARY_BASE_LOG_H
+#pragma once
 
 #include <syslog.h>
 
@@ -19,5 +18,3 @@ void log_line(int level, const char *fmt, ...) __attribute__((format(printf, 2, 
 #define log_warning(...) log_line(LOG_WARNING, __VA_ARGS__)
 #define log_info(...) log_line(LOG_INFO, __VA_ARGS__)
 #define log_debug(...) log_line(LOG_DEBUG, __VA_ARGS__)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_BASE_NUMBER_H
-#define TOPIARY_BASE_NUMBER_H
+#pragma once
 
 #include "base/std.h"
 
@@ -46,5 +45,3 @@ static inline int number_read_range(const char **at, unsigned max, unsigned *fir
 	++*at;
 	return number_read(at, max, last) || *last < *first ? -1 : 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_BASE_PRINTABLE_H
-#define TOPIARY_BASE_PRINTABLE_H
+#pragma once
 
 #include "base/std.h"
 
@@ -18,5 +17,3 @@ bool is_printable(const char *text);
  * that are joined remain words. Returns text.
  */
 char *printable(char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_BASE_SETTINGS_H
-#define TOPIARY_BASE_SETTINGS_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -118,5 +117,3 @@ void settings_host(char *host, size_t size);
  * 0, or -1 with e set and *uid untouched.
  */
 int settings_uid(const char *name, uid_t *uid, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_BASE_SETTINGS_HERE_H
-#define TOPIARY_BASE_SETTINGS_HERE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -20,5 +19,3 @@ bool settings_list_any(const char *list, bool (*is)(void *user, const char *word
 
 /* DriftHook: a program that others may write would run their code as topiaryd. 0 or -1. */
 int settings_check_hook(const char *path, uid_t registry, struct err *e);
-
-#endif

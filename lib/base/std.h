@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_BASE_STD_H
-#define TOPIARY_BASE_STD_H
+#pragma once
 
 /* What most files use of the C library: a file has it by any other header of base/ that it includes, or its own. */
 #include <ctype.h>
@@ -21,5 +20,3 @@
 
 /* What a function for qsort returns of two numbers; of several keys: COMPARE(a->x, b->x) ?: COMPARE(a->y, b->y). */
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
-
-#endif

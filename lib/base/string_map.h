@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_BASE_STRING_MAP_H
-#define TOPIARY_BASE_STRING_MAP_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -47,5 +46,3 @@ uint32_t string_hash(const char *s);
 
 /* Leaves {0}. */
 void string_map_free(struct string_map *m);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CAPTURE_CAPTURE_H
-#define TOPIARY_CAPTURE_CAPTURE_H
+#pragma once
 
 #include <mpi.h>
 
@@ -106,5 +105,3 @@ static inline void comm_ranks_count(const struct comm_ranks *p, enum counter_kin
  * list and empties it. Called by messages.c and collective.c.
  */
 void persistent_register(MPI_Request request, struct counter_list *list);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CAPTURE_SYMBOLS_H
-#define TOPIARY_CAPTURE_SYMBOLS_H
+#pragma once
 
 #include <mpi.h>
 
@@ -69,5 +68,3 @@ typedef intptr_t handle;
 
 /* For macro arguments that contain commas. */
 #define UNPACK(...) __VA_ARGS__
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLIENT_CLAIM_H
-#define TOPIARY_CLIENT_CLAIM_H
+#pragma once
 
 #include "base/err.h"
 #include "base/hash.h"
@@ -56,5 +55,3 @@ int claim_boot_id(char out[static CLAIM_BOOT_ID], struct err *e);
 
 /* A name that a node may have: 1 to 255 of A-Z a-z 0-9 . _ - and not beginning with '.' or '-'. */
 bool claim_node_valid(const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLIENT_CRED_H
-#define TOPIARY_CLIENT_CRED_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -23,5 +22,3 @@ int cred_check(const char *cred, const char *socket, struct claim *c, uid_t *sig
 
 /* Signs and verifies a credential of the caller's own, for this purpose: does munged work? 0 or -1. */
 int cred_test(const char *purpose, const char *socket, struct err *e);
-
-#endif

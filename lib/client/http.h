@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_CLIENT_HTTP_H
-#define TOPIARY_CLIENT_HTTP_H
+#pragma once
 
 #include <jansson.h>
 #include <sys/types.h>
@@ -55,5 +54,3 @@ static inline const char *http_why(const json_t *answer)
 
 /* Escape one path segment (RFC 3986); malloc'ed. */
 char *http_escape(const char *segment);
-
-#endif

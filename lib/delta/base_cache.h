@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_DELTA_BASE_CACHE_H
-#define TOPIARY_DELTA_BASE_CACHE_H
+#pragma once
 
 #include "delta/field_layout.h"
 #include "delta/pack.h"
@@ -62,5 +61,3 @@ int base_cache_match(struct base_cache *c, const char *doc, size_t len,
  * short.
  */
 int base_cache_join(struct base_cache *c, const char *doc, size_t len, int key, int *base);
-
-#endif

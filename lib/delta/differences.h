@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_DELTA_DIFFERENCES_H
-#define TOPIARY_DELTA_DIFFERENCES_H
+#pragma once
 
 #include "base/std.h"
 
@@ -75,5 +74,3 @@ bool differences_find(const struct line_index *base, struct delta_span doc, stru
  * gives 128 GiB, 201 GB gives 192 GiB). 0 gives 0.
  */
 unsigned long long field_memory_nominal(unsigned long long bytes);
-
-#endif

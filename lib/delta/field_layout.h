@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_DELTA_FIELD_LAYOUT_H
-#define TOPIARY_DELTA_FIELD_LAYOUT_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -76,5 +75,3 @@ int field_layout_decode(const struct field_layout *layout, const struct line_ind
  */
 void field_layout_position(const struct field_layout *layout, size_t i, unsigned *at, unsigned *width,
 			   unsigned *ordinal);
-
-#endif

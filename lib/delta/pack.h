@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_DELTA_PACK_H
-#define TOPIARY_DELTA_PACK_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -36,5 +35,3 @@ int pack_open(enum pack_kind kind, const char *packed, size_t packed_len, const 
  */
 int zip_make(const char *data, size_t len, struct buf *out, struct err *e);
 int zip_open(const char *data, size_t len, size_t max, struct buf *out, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_HWBENCH_HWBENCH_H
-#define TOPIARY_HWBENCH_HWBENCH_H
+#pragma once
 
 #include <hwloc.h>
 #include <jansson.h>
@@ -88,5 +87,3 @@ void hwbench_costs(const struct hwbench *b, struct buf *out);
  */
 int hwbench_run(struct hwbench *b, hwloc_topology_t t, double seconds,
 		void (*progress)(void *user, unsigned done, unsigned all), void *user, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_HWCMP_COMPARE_H
-#define TOPIARY_HWCMP_COMPARE_H
+#pragma once
 
 #include "hwxml/tree.h"
 
@@ -71,5 +70,3 @@ struct json_t *change_to_json(const struct change *c);
 enum verify_mode { VERIFY_STRICT, VERIFY_ALLOW_EXTRA, VERIFY_ALLOW_MISSING, VERIFY_IGNORE };
 int verify_mode_parse(const char *name);	/* "strict", "allow-extra", ...; -1 */
 int changes_verdict(const struct changes *c, enum verify_mode mode);
-
-#endif

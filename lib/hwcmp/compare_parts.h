@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_HWCMP_COMPARE_PARTS_H
-#define TOPIARY_HWCMP_COMPARE_PARTS_H
+#pragma once
 
 #include <hwloc/bitmap.h>
 
@@ -122,5 +121,3 @@ void compare_extras(const struct compare_match *m, struct compare_remarks *r);
 
 /* The OS device after which a PCI device is named, or the PCI device itself. */
 size_t compare_device_known_by(const struct tree *t, size_t pci);
-
-#endif

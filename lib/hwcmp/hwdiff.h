@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_HWCMP_HWDIFF_H
-#define TOPIARY_HWCMP_HWDIFF_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -13,5 +12,3 @@
  * error.
  */
 int hwdiff_xml(const char *a, size_t alen, const char *b, size_t blen, struct buf *out, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_HWVIEW_DRAW_H
-#define TOPIARY_HWVIEW_DRAW_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -16,5 +15,3 @@
  */
 int draw_svg(const char *xml, size_t len, const char *cores, const char *const caption[static DRAW_LINES],
 	     struct buf *out, struct err *e);
-
-#endif

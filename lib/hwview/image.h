@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_HWVIEW_IMAGE_H
-#define TOPIARY_HWVIEW_IMAGE_H
+#pragma once
 
 #include <hwloc.h>
 
@@ -61,5 +60,3 @@ int image_from_xml(const char *file, hwloc_topology_t *out, struct err *e);
  * first (hwloc_topology_load). has(env, name): whether a variable is set.
  */
 bool image_overruled(bool (*has)(void *env, const char *name), void *env);
-
-#endif

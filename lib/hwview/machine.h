@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_HWVIEW_MACHINE_H
-#define TOPIARY_HWVIEW_MACHINE_H
+#pragma once
 
 #include <hwloc.h>
 
@@ -51,5 +50,3 @@ unsigned char *machine_select(hwloc_topology_t topology, const char *cores, unsi
  */
 int machine_bound(pid_t pid, hwloc_bitmap_t out, struct err *e);
 int machine_bind(hwloc_const_bitmap_t cpus, struct err *e);
-
-#endif

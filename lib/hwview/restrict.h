@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_HWVIEW_RESTRICT_H
-#define TOPIARY_HWVIEW_RESTRICT_H
+#pragma once
 
 #include <hwloc.h>
 
@@ -39,5 +38,3 @@ int restrict_to_cpus(hwloc_topology_t t, hwloc_const_bitmap_t cpus, struct err *
  * out untouched. The caller frees out.
  */
 int restrict_xml(const char *xml, size_t len, const char *cores, struct buf *out, struct err *e);
-
-#endif

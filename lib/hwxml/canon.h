@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_HWXML_CANON_H
-#define TOPIARY_HWXML_CANON_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -73,5 +72,3 @@ static inline int canon_parse(const char *xml, size_t len, const char *name, str
 	return canon_read(xml, len, name, NULL, out, e);
 }
 void canon_free(struct canon *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_HWXML_REDACT_H
-#define TOPIARY_HWXML_REDACT_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -16,5 +15,3 @@ bool redact_applies(const char *name);
 
 /* Appends the document without these infos to out, including their lines; everything else is unchanged. */
 void redact_xml(const char *xml, size_t len, struct buf *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_HWXML_TREE_H
-#define TOPIARY_HWXML_TREE_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -104,5 +103,3 @@ bool tree_object_is(const struct tree *t, size_t object, const char *type);
 
 /* The nearest ancestor of a device or memory that has cores, the object itself if it has; the root when none has. */
 size_t tree_extent_around(const struct tree *t, const struct tree_extent *s, size_t object);
-
-#endif

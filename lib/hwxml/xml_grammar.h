@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_HWXML_XML_GRAMMAR_H
-#define TOPIARY_HWXML_XML_GRAMMAR_H
+#pragma once
 
 #include "base/std.h"
 
@@ -90,5 +89,3 @@ bool xml_same_exporter(const char *a, size_t alen, const char *b, size_t blen);
 
 /* Whether value[len] is valid for an attribute of this kind. */
 bool xml_value_fits(enum xml_value kind, const char *value, size_t len);
-
-#endif

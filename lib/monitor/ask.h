@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MONITOR_ASK_H
-#define TOPIARY_MONITOR_ASK_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -44,5 +43,3 @@ struct monitor_ask {
 void monitor_ask_write(const struct monitor_ask *a, struct buf *out);
 /* Only what monitor_ask_write writes is read. 0, or -1 with *out unchanged. */
 int monitor_ask_parse(const char *text, struct monitor_ask *out, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MONITOR_COUNTERS_H
-#define TOPIARY_MONITOR_COUNTERS_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -76,5 +75,3 @@ void counters_pu_close(struct counters_pu *c);
 
 /* Append n events to those of a head (base/array.h), whose levels are there. 0 or -1. */
 int monitor_events_head(const struct monitor_event *const *events, unsigned n, struct trace_head *h, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MONITOR_EVENTS_H
-#define TOPIARY_MONITOR_EVENTS_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -84,5 +83,3 @@ const char *monitor_selftest(void);
  * are right.
  */
 const char *monitor_selftest_judge(const uint64_t *counts, size_t n, uint64_t least, char *text, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MONITOR_LIVE_H
-#define TOPIARY_MONITOR_LIVE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -57,5 +56,3 @@ void live_reader_close(struct live_reader *r);	/* accepts NULL */
  * *begin and *end are the interval. 1: done; 0: no tick since, or the first reading; -1: the file was removed.
  */
 int live_read(struct live_reader *r, uint64_t *values, uint64_t *begin, uint64_t *end);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MONITOR_NVML_H
-#define TOPIARY_MONITOR_NVML_H
+#pragma once
 
 /*
  * What the sources use of NVIDIA's library, which is loaded with the first user and unloaded with the last, so that a
@@ -31,5 +30,3 @@ struct nvml {
 	int (*mig)(void *device, unsigned *is_on, unsigned *pending);	/* NULL: a driver without MIG */
 	const char *(*error)(int result);
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MONITOR_SOURCE_H
-#define TOPIARY_MONITOR_SOURCE_H
+#pragma once
 
 #include <hwloc.h>
 
@@ -124,5 +123,3 @@ int source_bandwidth(struct sources *s, struct err *e);
 int source_ports(struct sources *s, struct err *e);
 int source_gpus(struct sources *s, struct err *e);
 void source_gpus_end(void);	/* of uses_nvml */
-
-#endif

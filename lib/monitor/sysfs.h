@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MONITOR_SYSFS_H
-#define TOPIARY_MONITOR_SYSFS_H
+#pragma once
 
 #include "base/err.h"
 
@@ -44,5 +43,3 @@ int sysfs_pmu_event(const char *root, const char *pmu, const char *event, struct
 
 /* perf_event_open(2) on one CPU, whoever runs there; its read(2) gives the count, the times enabled and running. */
 int sysfs_pmu_open(const struct sysfs_pmu_event *x, unsigned cpu);
-
-#endif

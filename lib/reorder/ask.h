@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REORDER_ASK_H
-#define TOPIARY_REORDER_ASK_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -28,5 +27,3 @@ void ask_place(char out[static ASK_PLACE]);
  */
 int ask_order(const struct buf *question, int processes, int ranks, int *process, double *gain, bool *known,
 	      struct err *why);
-
-#endif

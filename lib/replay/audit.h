@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REPLAY_AUDIT_H
-#define TOPIARY_REPLAY_AUDIT_H
+#pragma once
 
 #include "replay/place.h"
 #include "replay/scontrol.h"
@@ -87,5 +86,3 @@ struct audit_sums {
 };
 
 struct audit_sums audit_sum(const struct audit *u, int level);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REPLAY_CLUSTER_H
-#define TOPIARY_REPLAY_CLUSTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -126,5 +125,3 @@ bool cluster_room_can(const struct cluster_room *r, const struct past_job *job, 
 
 /* Cores of a set within a range. */
 unsigned cluster_range_count(const uint64_t *words, struct cluster_range r);
-
-#endif

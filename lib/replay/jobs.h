@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REPLAY_JOBS_H
-#define TOPIARY_REPLAY_JOBS_H
+#pragma once
 
 #include "base/err.h"
 #include "score/request.h"
@@ -70,5 +69,3 @@ int jobs_sort(struct jobs *jobs);
 
 /* Keeps the first n. */
 void jobs_cut(struct jobs *jobs, size_t n);
-
-#endif

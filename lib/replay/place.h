@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REPLAY_PLACE_H
-#define TOPIARY_REPLAY_PLACE_H
+#pragma once
 
 #include "replay/cluster.h"
 
@@ -60,5 +59,3 @@ struct judgement {
 /* By the room before the shares were allocated. */
 int placer_judge(struct placer *p, const struct cluster_room *r, const struct past_job *job,
 		 const struct cluster_shares *shares, struct judgement *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REPLAY_REPLAY_H
-#define TOPIARY_REPLAY_REPLAY_H
+#pragma once
 
 #include "replay/place.h"
 
@@ -74,5 +73,3 @@ struct replay_watch {
  */
 int replay_run(const struct cluster *c, const struct jobs *jobs, const struct replay_policy *policy,
 	       const struct replay_watch *watch, struct replay_result *out, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REPLAY_SCONTROL_H
-#define TOPIARY_REPLAY_SCONTROL_H
+#pragma once
 
 #include <jansson.h>
 
@@ -92,5 +91,3 @@ const struct slurm_parts *scontrol_leaves(const struct scontrol *s, const char *
 /* Whether a list of partitions, or NULL, has it. */
 bool scontrol_has_partition(const char *list, const char *partition);
 void scontrol_free(struct scontrol *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REPLAY_SLURM_PARTS_H
-#define TOPIARY_REPLAY_SLURM_PARTS_H
+#pragma once
 
 #include "base/string_map.h"
 
@@ -27,5 +26,3 @@ struct slurm_parts {
  */
 int slurm_parts_read(struct slurm_parts *p, const struct string_map *names, const char *topology, unsigned unit);
 void slurm_parts_free(struct slurm_parts *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_TRACE_ADVICE_H
-#define TOPIARY_TRACE_ADVICE_H
+#pragma once
 
 #include "base/err.h"
 #include "trace/reader.h"
@@ -42,5 +41,3 @@ struct advice_node {
 
 /* One entry for each rule, in the order of the table, *n of them; free(3) it. NULL on error. */
 struct advice *advice_list(const struct advice_node *node, unsigned *n, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_TRACE_ADVICE_FACTS_H
-#define TOPIARY_TRACE_ADVICE_FACTS_H
+#pragma once
 
 #include "base/std.h"
 #include "trace/advice.h"
@@ -65,5 +64,3 @@ double advice_free_moves(const struct advice_facts *f);
 
 /* Of the tasks with `least` memory accesses a second that with the greatest part to far NUMA nodes; -1: none. */
 int advice_far_task(const struct advice_facts *f, double least, double *part);
-
-#endif

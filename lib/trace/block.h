@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_TRACE_BLOCK_H
-#define TOPIARY_TRACE_BLOCK_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -76,5 +75,3 @@ void trace_block_encode(const struct trace_block *b, const struct trace_head *h,
 /* Decode n ticks. 0, or -1 with b of any content. */
 int trace_block_decode(struct trace_block *b, const struct trace_head *h, unsigned n, const void *bytes, size_t len,
 		       struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_TRACE_EXPORT_H
-#define TOPIARY_TRACE_EXPORT_H
+#pragma once
 
 #include "base/err.h"
 #include "trace/phases.h"
@@ -22,5 +21,3 @@ enum trace_format { TRACE_CSV = 1, TRACE_JSON, TRACE_PAJE };
 /* phases: NULL: none. 0, or -1 with out written in part. */
 int trace_export(const struct trace *t, struct trace_view *v, const struct trace_phases *phases,
 		 enum trace_format format, FILE *out, struct err *e);
-
-#endif

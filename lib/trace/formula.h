@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_TRACE_FORMULA_H
-#define TOPIARY_TRACE_FORMULA_H
+#pragma once
 
 #include "base/err.h"
 #include "trace/head.h"
@@ -63,5 +62,3 @@ int formula_copy(const struct formula *f, const char *level, struct formula *out
  * absent if any operand is, on a division by zero, and if it is too large for a double.
  */
 double formula_value(const struct formula *f, const double *values, double seconds);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_TRACE_HEAD_H
-#define TOPIARY_TRACE_HEAD_H
+#pragma once
 
 #include <hwloc.h>
 
@@ -104,5 +103,3 @@ int trace_head_parse(const char *text, size_t len, struct trace_head *h, struct 
 
 /* Leaves {0}. */
 void trace_head_free(struct trace_head *h);
-
-#endif

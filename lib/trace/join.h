@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_TRACE_JOIN_H
-#define TOPIARY_TRACE_JOIN_H
+#pragma once
 
 #include "base/err.h"
 #include "trace/head.h"
@@ -28,5 +27,3 @@ struct trace_join {
 int trace_join_make(struct trace_join *j, const char *type, const char *name, const struct trace_head *const *heads,
 		    const char *const *names, unsigned n, struct err *e);
 void trace_join_free(struct trace_join *j);
-
-#endif

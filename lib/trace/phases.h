@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_TRACE_PHASES_H
-#define TOPIARY_TRACE_PHASES_H
+#pragma once
 
 #include "base/err.h"
 #include "trace/reader.h"
@@ -53,5 +52,3 @@ int64_t trace_phases_ticks(const struct trace_phases *p, unsigned phase, const s
  * as they do; otherwise they keep their times. 0, or -1 if there are none.
  */
 int trace_phases_restrict(const struct trace_phases *p, unsigned phase, struct trace *t, bool is_joined, struct err *e);
-
-#endif

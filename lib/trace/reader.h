@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_TRACE_READER_H
-#define TOPIARY_TRACE_READER_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -59,5 +58,3 @@ int trace_keep(struct trace *t, const bool *is_kept, bool is_joined, struct err 
 
 /* Of a trace with an open end, for who continues it: its index so far, and where the next block begins. */
 void trace_index(const struct trace *t, struct buf *out, uint64_t *end);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_TRACE_TASKS_H
-#define TOPIARY_TRACE_TASKS_H
+#pragma once
 
 #include <hwloc.h>
 
@@ -42,5 +41,3 @@ struct trace_tasks {
 /* NULL on error. Free with trace_tasks_free, which accepts NULL. */
 struct trace_tasks *trace_tasks_read(const char *path, struct err *e);
 void trace_tasks_free(struct trace_tasks *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_TRACE_VIEW_H
-#define TOPIARY_TRACE_VIEW_H
+#pragma once
 
 #include <jansson.h>
 #include <math.h>
@@ -100,5 +99,3 @@ static inline json_t *trace_json_value(double x)
 {
 	return isnan(x) ? json_null() : json_real(x);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_TRACE_WRITER_H
-#define TOPIARY_TRACE_WRITER_H
+#pragma once
 
 #include "base/err.h"
 #include "trace/head.h"
@@ -50,5 +49,3 @@ bool trace_writer_is_empty(const struct trace_writer *w);
 
 /* Write the last block and the index, and free the writer in any case; NULL is accepted. 0 or -1. */
 int trace_writer_close(struct trace_writer *w, struct err *e);
-
-#endif

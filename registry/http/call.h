@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_HTTP_CALL_H
-#define TOPIARY_REGISTRY_HTTP_CALL_H
+#pragma once
 
 #include <assert.h>
 #include <jansson.h>
@@ -172,5 +171,3 @@ json_t *call_body_json(struct call *c);
  */
 struct db *call_acquire_writer(struct call *c);
 struct db *call_acquire_reader(struct call *c);
-
-#endif

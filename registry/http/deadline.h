@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_HTTP_DEADLINE_H
-#define TOPIARY_REGISTRY_HTTP_DEADLINE_H
+#pragma once
 
 #include <sys/socket.h>
 
@@ -50,5 +49,3 @@ bool deadline_acquire(struct deadlines *d, struct deadline *one, enum deadline_s
 void deadline_release(struct deadlines *d, struct deadline *one, enum deadline_share which, size_t amount);
 /* False if it was not shut down here and has never had a request. */
 bool deadline_remove(struct deadlines *d, struct deadline *one);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_HTTP_HANDLERS_H
-#define TOPIARY_REGISTRY_HTTP_HANDLERS_H
+#pragma once
 
 #include "call.h"
 
@@ -139,5 +138,3 @@ int query_add_param(struct call *c, const char *known, const char *name, const c
  * filled.
  */
 int query_hosts(struct call *c, struct buf *out);
-
-#endif

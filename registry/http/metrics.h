@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_HTTP_METRICS_H
-#define TOPIARY_REGISTRY_HTTP_METRICS_H
+#pragma once
 
 #include "call.h"
 
@@ -21,5 +20,3 @@ void metrics_observe(struct metrics *m, int route, unsigned status, double secon
 void metrics_snapshot_current(struct call *c);
 
 void read_metrics(struct call *c);
-
-#endif

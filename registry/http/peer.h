@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_HTTP_PEER_H
-#define TOPIARY_REGISTRY_HTTP_PEER_H
+#pragma once
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -69,5 +68,3 @@ bool peer_is_host(void *call, const char *host);
 struct in6_addr peer_source(const struct sockaddr *a);
 
 bool peer_is_loopback(const struct sockaddr *a);
-
-#endif

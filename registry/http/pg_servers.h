@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_HTTP_PG_SERVERS_H
-#define TOPIARY_REGISTRY_HTTP_PG_SERVERS_H
+#pragma once
 
 #include "store/db.h"
 
@@ -27,5 +26,3 @@ bool pg_servers_split(struct pg_servers *h);
 
 /* For /metrics: the i-th server's name, NULL after the last; primary and reached as of the last check. */
 const char *pg_servers_state(struct pg_servers *h, unsigned i, bool *primary, bool *reached);
-
-#endif

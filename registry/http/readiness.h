@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_HTTP_READINESS_H
-#define TOPIARY_REGISTRY_HTTP_READINESS_H
+#pragma once
 
 #include "call.h"
 
@@ -18,5 +17,3 @@ void readiness_stop(struct readiness *r);	/* accepts NULL */
 void read_alive(struct call *c);
 void read_health(struct call *c);
 void read_ready(struct call *c);
-
-#endif

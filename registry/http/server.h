@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_HTTP_SERVER_H
-#define TOPIARY_REGISTRY_HTTP_SERVER_H
+#pragma once
 
 #include "call.h"
 
@@ -23,5 +22,3 @@ int server_start(struct server *server, struct err *e);
 void server_drain(struct server *s);
 /* Accepts NULL. */
 void server_stop(struct server *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_HTTP_SERVER_PARTS_H
-#define TOPIARY_REGISTRY_HTTP_SERVER_PARTS_H
+#pragma once
 
 #include <microhttpd.h>
 
@@ -61,5 +60,3 @@ void reply_set_etag(struct call *c);
 
 /* Queue the reply; libmicrohttpd owns its body afterwards. Called by request.c. */
 enum MHD_Result reply_send(struct MHD_Connection *conn, struct call *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_HTTP_WORKERS_H
-#define TOPIARY_REGISTRY_HTTP_WORKERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/queue.h>
@@ -29,5 +28,3 @@ bool workers_run(struct workers *w, struct worker_job *job);
 /* Waits for all jobs; later ones are refused. Accepts NULL, as workers_free does. */
 void workers_stop(struct workers *w);
 void workers_free(struct workers *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_INGEST_COMMIT_H
-#define TOPIARY_REGISTRY_INGEST_COMMIT_H
+#pragma once
 
 #include "client/cred.h"
 #include "store/db.h"
@@ -67,5 +66,3 @@ struct commit_counts {
 	unsigned long long batches, kept, known, stale, failed;
 };
 void committer_counts(struct committer *c, struct commit_counts *out);
-
-#endif

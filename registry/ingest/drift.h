@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_INGEST_DRIFT_H
-#define TOPIARY_REGISTRY_INGEST_DRIFT_H
+#pragma once
 
 #include "store/bases.h"
 #include "parser.h"
@@ -32,5 +31,3 @@ int drift_from_base(const struct drift_comparer *c, int base, const char *node, 
 		    struct drift *out, struct err *e);
 int drift_from_class(const struct drift_comparer *c, int class, const char *node, const struct buf *xml,
 		     struct drift *out, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_INGEST_ENCODE_H
-#define TOPIARY_REGISTRY_INGEST_ENCODE_H
+#pragma once
 
 #include "base/settings.h"
 #include "drift.h"
@@ -38,5 +37,3 @@ enum encode_result encode_document(const struct settings *s, struct bases *b, st
 				   struct parser *parser, const char *node, const char *host, int class,
 				   const struct buf *xml, struct encoded *out, struct err *e);
 void encoded_free(struct encoded *p);
-
-#endif

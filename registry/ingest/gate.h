@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_INGEST_GATE_H
-#define TOPIARY_REGISTRY_INGEST_GATE_H
+#pragma once
 
 #include <arpa/inet.h>
 #include <semaphore.h>
@@ -65,5 +64,3 @@ bool gate_quota_spent(const struct settings *s, const PGresult *r, int row);
 
 /* May one more document of the node be stored? 1, 0, or -1 with an error. */
 int gate_quota_left(struct db *db, const struct settings *s, const char *node, const char *host, struct err *e);
-
-#endif

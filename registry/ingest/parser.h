@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_INGEST_PARSER_H
-#define TOPIARY_REGISTRY_INGEST_PARSER_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -72,5 +71,3 @@ bool parser_validate_shape(const struct buf *text, unsigned cores, unsigned pus)
  * The highest severity (hwcmp/compare.h) in a list of changes as parser_compare returns it, or -1 when it is invalid.
  */
 int parser_validate_changes(const struct buf *text);
-
-#endif

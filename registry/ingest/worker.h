@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_INGEST_WORKER_H
-#define TOPIARY_REGISTRY_INGEST_WORKER_H
+#pragma once
 
 #include <linux/filter.h>
 
@@ -58,5 +57,3 @@ extern const uint32_t part_max[OP_COUNT][PARTS];
 
 /* The parent of the workers: a single thread with this loop alone. Ends when control is closed. */
 _Noreturn void worker_parent(int control, const struct sandbox *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_STORE_BASE_ROWS_H
-#define TOPIARY_REGISTRY_STORE_BASE_ROWS_H
+#pragma once
 
 #include "base/hash.h"
 #include "db.h"
@@ -80,5 +79,3 @@ int base_rows_insert(struct db *db, const struct base_insertion *n, char base[st
 
 /* Rewrite the stored bytes of the base with this document if they are damaged. 1 when they were, 0, -1. */
 int base_rows_restore(struct db *db, const struct buf *xml, struct err *e);
-
-#endif

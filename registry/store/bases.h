@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_STORE_BASES_H
-#define TOPIARY_REGISTRY_STORE_BASES_H
+#pragma once
 
 #include "base_rows.h"
 
@@ -90,5 +89,3 @@ void decoder_close(struct bases *b, struct base_decoder *d);
  */
 int decoder_run(const struct base_decoder *d, const struct buf *diff, size_t max, const char *sha256, struct buf *out,
 		struct err *e);
-
-#endif

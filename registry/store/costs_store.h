@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_STORE_COSTS_STORE_H
-#define TOPIARY_REGISTRY_STORE_COSTS_STORE_H
+#pragma once
 
 #include "db.h"
 #include "hwbench/hwbench.h"
@@ -20,5 +19,3 @@ int costs_refresh(struct db *db, struct err *e);
 
 /* CostsFile: for the nodes of each class the costs that topiary map uses. 0 or -1. */
 int costs_text(struct db *db, struct buf *out, struct err *e);
-
-#endif

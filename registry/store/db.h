@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_STORE_DB_H
-#define TOPIARY_REGISTRY_STORE_DB_H
+#pragma once
 
 #include <libpq-fe.h>
 
@@ -101,5 +100,3 @@ PGresult *db_query_arrays(struct db *db, bool prepared, const char *sql, unsigne
 
 /* A bytea field; empty when NULL. 0, or -1 when out of memory. */
 int db_bytes(const PGresult *r, int row, int column, struct buf *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_STORE_DOCUMENT_H
-#define TOPIARY_REGISTRY_STORE_DOCUMENT_H
+#pragma once
 
 #include "bases.h"
 
@@ -48,5 +47,3 @@ void verified_cache_add(struct verified_cache *v, const struct document_row *row
 /* Can the document be rebuilt? Answered from the cache, else by rebuilding it. 0, or -1 and the reason. */
 int document_verify(struct verified_cache *v, struct bases *b, struct db *db, const struct document_row *row,
 		    struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_STORE_FABRIC_STORE_H
-#define TOPIARY_REGISTRY_STORE_FABRIC_STORE_H
+#pragma once
 
 #include "base/buf.h"
 #include "db.h"
@@ -32,5 +31,3 @@ enum fabric_result fabric_document(struct db *db, const char *when, struct buf *
 
 /* The levels of its largest plane as text (fabric/model/hierarchy.h), for topiary map. */
 enum fabric_result fabric_levels(struct db *db, struct buf *out, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_STORE_FACTS_H
-#define TOPIARY_REGISTRY_STORE_FACTS_H
+#pragma once
 
 #include "db.h"
 
@@ -29,5 +28,3 @@ int facts_load(struct db *db, const char *base, struct buf *out, struct err *e);
  * value. Appended to out. 0 or -1.
  */
 int facts_diff(const char *base, const char *doc, struct buf *out, struct err *e);
-
-#endif

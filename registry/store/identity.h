@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_STORE_IDENTITY_H
-#define TOPIARY_REGISTRY_STORE_IDENTITY_H
+#pragma once
 
 #include "bases.h"
 #include "migrate.h"
@@ -39,5 +38,3 @@ struct identity_counts {
 	unsigned long long changes, refused;
 };
 void identity_counts(struct identity *i, struct identity_counts *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_STORE_JSON_ROWS_H
-#define TOPIARY_REGISTRY_STORE_JSON_ROWS_H
+#pragma once
 
 #include "db.h"
 
@@ -23,5 +22,3 @@ int json_rows_list(struct db *db, struct buf *out, size_t max, bool *more, const
 /* SQL: a timestamp as in replies (RFC 3339), to the second or the microsecond. */
 #define RFC3339(x) "to_char(" x " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
 #define RFC3339_US(x) "to_char(" x " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
-
-#endif

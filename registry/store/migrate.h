@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_STORE_MIGRATE_H
-#define TOPIARY_REGISTRY_STORE_MIGRATE_H
+#pragma once
 
 #include "db.h"
 
@@ -29,5 +28,3 @@ int migrations_apply(struct db *db, struct migrations *m, struct err *e);
 
 /* Was the schema refused when last compared? Waiting does not help then. */
 bool migrations_refused(const struct migrations *m);
-
-#endif

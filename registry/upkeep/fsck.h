@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_UPKEEP_FSCK_H
-#define TOPIARY_REGISTRY_UPKEEP_FSCK_H
+#pragma once
 
 #include <jansson.h>
 
@@ -30,5 +29,3 @@ int fsck_some(struct fsck *f, const char *after, struct err *e);
 
 /* A step of upkeep: some thousand documents, from where the last run stopped. 0 or -1. */
 int fsck_run(struct upkeep_run *p, struct err *e);
-
-#endif

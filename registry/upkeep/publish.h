@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_UPKEEP_PUBLISH_H
-#define TOPIARY_REGISTRY_UPKEEP_PUBLISH_H
+#pragma once
 
 #include "base/settings.h"
 #include "store/db.h"
@@ -28,5 +27,3 @@ void publisher_request(struct publisher *p);
 bool publisher_is_current(struct publisher *p);
 /* Writes what was requested and stops. Accepts NULL. */
 void publisher_stop(struct publisher *p);
-
-#endif

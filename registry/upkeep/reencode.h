@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_UPKEEP_REENCODE_H
-#define TOPIARY_REGISTRY_UPKEEP_REENCODE_H
+#pragma once
 
 #include "upkeep_steps.h"
 
@@ -64,5 +63,3 @@ void reencode_add(struct reencoding *m, const struct reencode_document *h, const
  * is.
  */
 int reencode_each(struct upkeep_run *p, struct reencoding *m, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_UPKEEP_RUN_H
-#define TOPIARY_REGISTRY_UPKEEP_RUN_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/settings.h"
@@ -39,5 +38,3 @@ bool upkeep_continues(const struct upkeep_run *p);
  * so, autovacuum does it some time, and the index stays.
  */
 int vacuum_run(struct upkeep_run *p, struct err *e);
-
-#endif

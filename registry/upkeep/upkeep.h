@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_UPKEEP_UPKEEP_H
-#define TOPIARY_REGISTRY_UPKEEP_UPKEEP_H
+#pragma once
 
 #include "base/settings.h"
 #include "store/bases.h"
@@ -32,5 +31,3 @@ enum upkeep_event {
 	UPKEEP_ON_PATCH = 8,	/* one was stored as a patch: many since the last run start one: they may need a base */
 };
 void upkeep_notify(struct upkeep *u, enum upkeep_event what);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_REGISTRY_UPKEEP_STEPS_H
-#define TOPIARY_REGISTRY_UPKEEP_STEPS_H
+#pragma once
 
 #include "run.h"
 
@@ -57,5 +56,3 @@ int rebase_refresh(struct upkeep_run *p, struct err *e);
  * is run again. An error: the program is missing, or writable by others.
  */
 int drift_hook_run(struct upkeep_run *p, struct err *e);
-
-#endif

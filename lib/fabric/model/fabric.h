@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_FABRIC_MODEL_FABRIC_H
-#define TOPIARY_FABRIC_MODEL_FABRIC_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -103,5 +102,3 @@ const char *fabric_kind_name(enum fabric_kind kind);
 
 /* Appends its anomalies to out, a sentence a line: nothing for a fabric without any. */
 void fabric_list_anomalies(const struct fabric *f, struct buf *out);
-
-#endif

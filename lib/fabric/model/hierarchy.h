@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_FABRIC_MODEL_HIERARCHY_H
-#define TOPIARY_FABRIC_MODEL_HIERARCHY_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -100,5 +99,3 @@ void hierarchy_sort(struct hierarchy *h);
  */
 struct hierarchy *hierarchy_parse(const char *text, size_t len, const char *name, struct err *e);
 int hierarchy_write(const struct hierarchy *h, struct buf *out, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_FABRIC_MODEL_LINES_H
-#define TOPIARY_FABRIC_MODEL_LINES_H
+#pragma once
 
 #include "base/err.h"
 
@@ -27,5 +26,3 @@ int lines_wrong(const struct lines *l, const char *fmt, ...) __attribute__((form
 char *lines_word_next(char **at);
 /* Parses a decimal number that is the whole word, at most max. False otherwise. */
 bool lines_word_number(const char *word, unsigned max, unsigned *out);
-
-#endif

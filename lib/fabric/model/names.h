@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_FABRIC_MODEL_NAMES_H
-#define TOPIARY_FABRIC_MODEL_NAMES_H
+#pragma once
 
 #include "base/buf.h"
 #include "fabric/model/fabric.h"
@@ -30,5 +29,3 @@ bool names_switch(const char *description, struct buf *out);
 
 /* Letters, digits, '.', '_' and '-', at least one. */
 bool names_fit(const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_FABRIC_MODEL_NET_H
-#define TOPIARY_FABRIC_MODEL_NET_H
+#pragma once
 
 #include "fabric/model/fabric.h"
 
@@ -57,5 +56,3 @@ enum { COST_HOST = 100, COST_CLIMB = 100, COST_HOP = 200 };
  * kind. 0 or -1 (memory).
  */
 int planes_find(struct fabric *f);
-
-#endif

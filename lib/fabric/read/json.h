@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_FABRIC_READ_JSON_H
-#define TOPIARY_FABRIC_READ_JSON_H
+#pragma once
 
 #include <jansson.h>
 
@@ -27,5 +26,3 @@ json_t *fabric_json_parts(const struct fabric *f);
  * error.
  */
 struct fabric *fabric_of_json(const json_t *j, const char *name, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_FABRIC_READ_READERS_H
-#define TOPIARY_FABRIC_READ_READERS_H
+#pragma once
 
 #include "fabric/model/lines.h"
 #include "fabric/recognise/draft.h"
@@ -9,5 +8,3 @@
 /* One reader for each format: reads the whole file into m. 0, or -1 with an error naming file and line. */
 int read_slurm(struct lines *l, struct fabric_draft *m);		/* topology.conf */
 int read_yaml(struct lines *l, struct fabric_draft *m);		/* topology.yaml */
-
-#endif

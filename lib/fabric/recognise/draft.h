@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_FABRIC_RECOGNISE_DRAFT_H
-#define TOPIARY_FABRIC_RECOGNISE_DRAFT_H
+#pragma once
 
 #include "fabric/model/fabric.h"
 #include "shape/hostlist.h"
@@ -53,5 +52,3 @@ int fabric_recognise(struct fabric *f);
 
 /* The fabric of levels that a file states: a switch for each group. Takes ownership of h. NULL: memory. */
 struct fabric *fabric_given(struct hierarchy *h, struct err *e);
-
-#endif

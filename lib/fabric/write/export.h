@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_FABRIC_WRITE_EXPORT_H
-#define TOPIARY_FABRIC_WRITE_EXPORT_H
+#pragma once
 
 #include "base/buf.h"
 #include "fabric/model/fabric.h"
@@ -36,5 +35,3 @@ int fabric_write_scotch(const struct hierarchy *h, struct buf *out, struct err *
  * of its cables; chosen hosts are coloured. dot(1) draws trees with the spines above, by name; all else as sfdp(1).
  */
 int fabric_write_dot(const struct fabric *f, const struct fabric_hosts *c, struct buf *out, struct err *e);
-
-#endif
