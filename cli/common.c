@@ -15,9 +15,8 @@
 
 #define TIMEOUT 60	/* seconds */
 
-static void set_verbose(void *args, const char *text, struct argp_state *state)
+static void set_verbose(void *, const char *, struct argp_state *)
 {
-	(void) args, (void) text, (void) state;
 	log_set_level("debug");
 }
 

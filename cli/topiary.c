@@ -60,29 +60,11 @@ static int usage(FILE *out)
 	return out == stdout ? EXIT_SUCCESS : EX_USAGE;
 }
 
-static int command_run(const struct command *command, struct cmd *c, int argc, char **argv)
-{
-	struct err e = {""};
-	char name[32];
-	int rc;
-
-	snprintf(name, sizeof(name), "topiary %s", command->name);
-	argv[0] = name;
-	rc = command->run(c, argc, argv, &e);
-	settings_free(&c->settings);
-	if (rc) {
-		err_within(&e, "%s", command->name);
-		log_error("%s", e.text);
-	}
-	return rc && !c->status ? EXIT_FAILURE : c->status;
-}
-
 /* At the end of each command that reports no error: its output was written whole, or that is one. */
-static void check_output(int status, void *unused)
+static void check_output(int status, void *)
 {
 	bool is_used = __fpending(stdout), has_failed = ferror(stdout), is_closed = fclose(stdout) == 0;
 
-	(void) unused;
 	if (status || (!has_failed && (is_closed || (!is_used && errno == EBADF))))
 		return;
 	log_error("standard output: %s", is_closed ? "a part could not be written" : strerror(errno));
@@ -92,7 +74,9 @@ static void check_output(int status, void *unused)
 int main(int argc, char **argv)
 {
 	struct cmd c = {0};
-	int at;
+	struct err e = {""};
+	char name[32];
+	int at, rc;
 
 	log_open("topiary");
 	on_exit(check_output, NULL);
@@ -103,8 +87,17 @@ int main(int argc, char **argv)
 	if ((at = cmd_parse_common(&c, argc, argv)) == argc)
 		return usage(stderr);
 	for (size_t i = 0; i < COUNT; i++)
-		if (commands[i].run && !strcmp(argv[at], commands[i].name))
-			return command_run(&commands[i], &c, argc - at, argv + at);
+		if (commands[i].run && !strcmp(argv[at], commands[i].name)) {
+			snprintf(name, sizeof(name), "topiary %s", commands[i].name);
+			argv[at] = name;
+			rc = commands[i].run(&c, argc - at, argv + at, &e);
+			settings_free(&c.settings);
+			if (rc) {
+				err_within(&e, "%s", commands[i].name);
+				log_error("%s", e.text);
+			}
+			return rc && !c.status ? EXIT_FAILURE : c.status;
+		}
 	log_error("unknown command '%s'; see `topiary --help`", argv[at]);
 	return EX_USAGE;
 }

@@ -6,7 +6,6 @@
  */
 #include "monitor_metrics.h"
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -54,11 +53,19 @@ static void domain_fill(struct metrics_domain *d, const char *level, const struc
 		snprintf(d->name, sizeof(d->name), "%s%u", strcmp(level, "Package") ? "numa" : "package", o->index);
 }
 
-/* As many values of the sources as leave room for the events of the machine. */
-static void choose_shown(struct monitor_metrics *m)
+static int read_sources(struct monitor_metrics *m, struct buf *absent, struct err *e)
 {
+	struct source_request how = { .sets = m->settings->monitor_metrics_set, .root = "" };
 	unsigned devices = 0, left_out = 0;
 
+	if (monitor_events_head(m->counters.events, m->counters.nevents, &m->head, e) ||
+	    sources_open(&m->sources, &how, &m->head, absent, e) || trace_head_check(&m->head, e))
+		return -1;
+	m->values = calloc(m->head.columns, sizeof(*m->values));
+	m->is_shown = calloc(m->head.columns, sizeof(*m->is_shown));
+	if (!m->values || !m->is_shown)
+		return err_set(e, "out of memory");
+	/* As many values of the sources as leave room for the events of the machine. */
 	for (unsigned i = 0; i < m->sources.nmeters; i++) {
 		const struct source_meter *s = &m->sources.meters[i];
 		unsigned column;
@@ -76,20 +83,6 @@ static void choose_shown(struct monitor_metrics *m)
 	if (left_out)
 		log_info("MonitorMetrics has at most %u values of the tree and %u of devices: %u more are left out",
 			 VALUES_MAX, DEVICES_MAX, left_out);
-}
-
-static int read_sources(struct monitor_metrics *m, struct buf *absent, struct err *e)
-{
-	struct source_request how = { .sets = m->settings->monitor_metrics_set, .root = "" };
-
-	if (monitor_events_head(m->counters.events, m->counters.nevents, &m->head, e) ||
-	    sources_open(&m->sources, &how, &m->head, absent, e) || trace_head_check(&m->head, e))
-		return -1;
-	m->values = calloc(m->head.columns, sizeof(*m->values));
-	m->is_shown = calloc(m->head.columns, sizeof(*m->is_shown));
-	if (!m->values || !m->is_shown)
-		return err_set(e, "out of memory");
-	choose_shown(m);
 	return 0;
 }
 
@@ -245,28 +238,6 @@ static const struct metrics_unit *unit_of(const struct source_event *x)
 	return NULL;
 }
 
-/* One event at the objects where it is counted. */
-static void write_source(const struct monitor_metrics *m, const struct source_event *x, const struct metrics_unit *u,
-			 uint64_t ns, struct metrics_family *f, struct buf *out)
-{
-	const struct trace_event *event = &m->head.events[x->index];
-	const struct trace_level *l = &m->head.levels[event->level];
-
-	for (unsigned i = 0; i < l->n; i++) {
-		uint64_t value = m->values[event->column + i];
-		struct metrics_domain d;
-
-		if (!m->is_shown[event->column + i] || value == TRACE_ABSENT)
-			continue;
-		domain_fill(&d, l->type, &l->objects[i]);
-		family_begin(f, out);
-		buf_printf(out, "%s{domain=\"%s\"", f->name, d.name);
-		if (*x->device)
-			buf_printf(out, ",device=\"%s\"", x->device);
-		buf_printf(out, "} %.10g\n", value * u->factor * (x->kind == TRACE_GAUGE ? 1 : 1e9 / ns));
-	}
-}
-
 /* Events of one name are one family, with a device as a label. */
 static void write_sources(const struct monitor_metrics *m, uint64_t ns, struct buf *out)
 {
@@ -285,8 +256,26 @@ static void write_sources(const struct monitor_metrics *m, uint64_t ns, struct b
 		snprintf(name, sizeof(name), "topiary_node_%s_%s", x->name, u->suffix);
 		snprintf(help, sizeof(help), "%s in %s, where it is counted.", x->name, u->words);
 		for (; first < end; first++)
-			if (!strcmp(first->name, x->name))
-				write_source(m, first, u, ns, &f, out);
+			if (!strcmp(first->name, x->name)) {
+				/* One event at the objects where it is counted. */
+				const struct trace_event *event = &m->head.events[first->index];
+				const struct trace_level *l = &m->head.levels[event->level];
+
+				for (unsigned i = 0; i < l->n; i++) {
+					uint64_t value = m->values[event->column + i];
+					struct metrics_domain d;
+
+					if (!m->is_shown[event->column + i] || value == TRACE_ABSENT)
+						continue;
+					domain_fill(&d, l->type, &l->objects[i]);
+					family_begin(&f, out);
+					buf_printf(out, "%s{domain=\"%s\"", f.name, d.name);
+					if (*first->device)
+						buf_printf(out, ",device=\"%s\"", first->device);
+					buf_printf(out, "} %.10g\n",
+						   value * u->factor * (first->kind == TRACE_GAUGE ? 1 : 1e9 / ns));
+				}
+			}
 	}
 }
 

@@ -189,21 +189,6 @@ static void steps_scan(struct monitor_steps *m)
 		close(fd);
 }
 
-static void shared_update(struct monitor_step *s, const struct monitor_steps *m)
-{
-	bool had = !hwloc_bitmap_iszero(s->shared);
-	char *list = NULL;
-
-	hwloc_bitmap_zero(s->shared);
-	for (unsigned i = 0; i < m->n; i++)
-		if (m->list[i].cpus && m->list[i].uid != s->uid)
-			hwloc_bitmap_or(s->shared, s->shared, m->list[i].cpus);
-	hwloc_bitmap_and(s->shared, s->shared, s->cpus);
-	if (!had && !hwloc_bitmap_iszero(s->shared) && hwloc_bitmap_list_asprintf(&list, s->shared) > 0)
-		log_info("step %s: PUs %s are not recorded while another user's step has them, too", s->name, list);
-	free(list);
-}
-
 void monitor_steps_look(struct monitor_steps *m)
 {
 	char space[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
@@ -226,8 +211,21 @@ void monitor_steps_look(struct monitor_steps *m)
 	if (again)
 		steps_scan(m);
 	for (unsigned i = 0; i < m->n; i++)
-		if (m->list[i].trace)
-			shared_update(&m->list[i], m);
+		if (m->list[i].trace) {
+			struct monitor_step *s = &m->list[i];
+			bool had = !hwloc_bitmap_iszero(s->shared);
+			char *list = NULL;
+
+			hwloc_bitmap_zero(s->shared);
+			for (unsigned k = 0; k < m->n; k++)
+				if (m->list[k].cpus && m->list[k].uid != s->uid)
+					hwloc_bitmap_or(s->shared, s->shared, m->list[k].cpus);
+			hwloc_bitmap_and(s->shared, s->shared, s->cpus);
+			if (!had && !hwloc_bitmap_iszero(s->shared) && hwloc_bitmap_list_asprintf(&list, s->shared) > 0)
+				log_info("step %s: PUs %s are not recorded while another user's step has them, too",
+					 s->name, list);
+			free(list);
+		}
 }
 
 int64_t monitor_steps_tick(struct monitor_steps *m)

@@ -44,35 +44,6 @@ struct monitor_trace {
 
 /* --- the file --- */
 
-/* Continue what an earlier monitor began, whose clock is told by the head's start. */
-static int file_continue(struct monitor_trace *t, int dir, struct err *e)
-{
-	int again = openat(dir, ASK_TRACE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	struct trace *old = again < 0 ? NULL : trace_open_fd(again, ASK_TRACE, e);
-	uint64_t since;
-	bool same;
-	int rc = -1;
-
-	if (!old)
-		return -1;
-	same = old->head.nevents == t->head.nevents && old->head.pus == t->head.pus;
-	for (unsigned i = 0; same && i < t->head.nevents; i++)
-		same = !strcmp(old->head.events[i].name, t->head.events[i].name);
-	if (!old->open_end || !same) {
-		err_set(e, "the trace of an earlier topiary-monitor is of other events");
-	} else {
-		since = clock_nanoseconds(CLOCK_REALTIME) - old->head.start;
-		if ((int64_t) since <= (int64_t) old->end)	/* the clock was set back */
-			since = old->end + 1;
-		t->begun = clock_nanoseconds(CLOCK_MONOTONIC) - since;
-		t->head.start = old->head.start;
-		t->writer = trace_writer_continue(dup(t->fd), ASK_TRACE, &t->head, old, since, e);
-		rc = t->writer ? 0 : -1;
-	}
-	trace_close(old);
-	return rc;
-}
-
 static int file_open(struct monitor_trace *t, int dir, struct err *e)
 {
 	struct stat st;
@@ -82,8 +53,33 @@ static int file_open(struct monitor_trace *t, int dir, struct err *e)
 		return err_set(e, ASK_TRACE ": %s", strerror(errno));
 	if (!S_ISREG(st.st_mode) || st.st_uid)
 		return err_set(e, ASK_TRACE ": not a file of root's");
-	if (st.st_size)
-		return file_continue(t, dir, e);
+	if (st.st_size) {
+		/* Continue what an earlier monitor began, whose clock is told by the head's start. */
+		int again = openat(dir, ASK_TRACE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		struct trace *old = again < 0 ? NULL : trace_open_fd(again, ASK_TRACE, e);
+		uint64_t since;
+		bool same;
+		int rc = -1;
+
+		if (!old)
+			return -1;
+		same = old->head.nevents == t->head.nevents && old->head.pus == t->head.pus;
+		for (unsigned i = 0; same && i < t->head.nevents; i++)
+			same = !strcmp(old->head.events[i].name, t->head.events[i].name);
+		if (!old->open_end || !same) {
+			err_set(e, "the trace of an earlier topiary-monitor is of other events");
+		} else {
+			since = clock_nanoseconds(CLOCK_REALTIME) - old->head.start;
+			if ((int64_t) since <= (int64_t) old->end)	/* the clock was set back */
+				since = old->end + 1;
+			t->begun = clock_nanoseconds(CLOCK_MONOTONIC) - since;
+			t->head.start = old->head.start;
+			t->writer = trace_writer_continue(dup(t->fd), ASK_TRACE, &t->head, old, since, e);
+			rc = t->writer ? 0 : -1;
+		}
+		trace_close(old);
+		return rc;
+	}
 	t->head.start = clock_nanoseconds(CLOCK_REALTIME);
 	t->begun = clock_nanoseconds(CLOCK_MONOTONIC);
 	t->writer = trace_writer_new(dup(t->fd), ASK_TRACE, &t->head, e);

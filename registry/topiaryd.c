@@ -127,23 +127,8 @@ static int open_databases(const struct service *s, struct err *e)
 	       (both && try_database(s, s->read_checks, "ReadDatabase", "reads", e)) ? -1 : 0;
 }
 
-/* Wait for SIGTERM or SIGINT: 0, or -1 when the parser ended instead, without which no export can be parsed. */
-static int wait_for_end(const sigset_t *signals, const struct parser *parser, struct err *e)
+static void warn(void *, const char *finding)
 {
-	int signal;
-
-	do {
-		signal = sigwaitinfo(signals, NULL);
-		if (signal == SIGHUP)
-			log_warning("SIGHUP ignored: restart topiaryd to apply changes of topiary.conf");
-	} while (signal < 0 || signal == SIGHUP ||
-		 (signal == SIGCHLD && waitpid(parser_pid(parser), NULL, WNOHANG) == 0));
-	return signal == SIGCHLD ? err_set(e, "the parser process ended unexpectedly; restart topiaryd") : 0;
-}
-
-static void warn(void *user, const char *finding)
-{
-	(void) user;
 	log_warning("topiary.conf: %s", finding);
 }
 
@@ -205,11 +190,23 @@ static int service_run(struct service *s, struct err *e)
 	if ((server = server_open(s, e)) &&
 	    (s->hosts = pg_servers_start(s->settings.database, invalidate_connections, s, e)) &&
 	    open_databases(s, e) == 0 && service_start(s, e) == 0 && server_start(server, e) == 0) {
+		int signal;
+
 		log_info("listening on %s", s->settings.listen);
 		notify_ready();
 		/* Not before: names of hosts may take seconds. */
 		settings_check_here(&s->settings, geteuid(), warn, NULL);
-		rc = wait_for_end(&signals, s->parser, e);
+		/*
+		 * Wait for SIGTERM or SIGINT: 0, or -1 when the parser ended instead, without which no export can be
+		 * parsed.
+		 */
+		do {
+			signal = sigwaitinfo(&signals, NULL);
+			if (signal == SIGHUP)
+				log_warning("SIGHUP ignored: restart topiaryd to apply changes of topiary.conf");
+		} while (signal < 0 || signal == SIGHUP ||
+			 (signal == SIGCHLD && waitpid(parser_pid(s->parser), NULL, WNOHANG) == 0));
+		rc = signal == SIGCHLD ? err_set(e, "the parser process ended unexpectedly; restart topiaryd") : 0;
 		if (!rc)
 			server_drain(server);
 	}

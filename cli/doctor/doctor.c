@@ -215,9 +215,8 @@ static const char *reader_path(const struct doctor *d, size_t reader, char path[
 	return (reader == SELECT ? doctor_is_controller(d) : *d->spank) ? "beside slurm.conf" : NULL;
 }
 
-static int ignore_node(const char *name, void *user)
+static int ignore_node(const char *, void *)
 {
-	(void) name, (void) user;
 	return 0;
 }
 

@@ -75,11 +75,10 @@ void doctor_slurm_conf(struct doctor *d)
 	slurm_conf_free(&c);
 }
 
-static void node_word(void *user, const char *key, char *value, const char *rest, bool begins)
+static void node_word(void *user, const char *key, char *value, const char *, bool begins)
 {
 	json_t **node = user;
 
-	(void) rest;
 	if (begins) {
 		json_object_set_new(node[0], value, json_object());
 		node[1] = json_object_get(node[0], value);

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/order.h"
 #include "child.h"
 #include "cmd.h"
 #include "slurm_conf.h"
@@ -172,9 +173,8 @@ static bool element_find(const struct conf_key *k, const struct list *l, struct 
 	return found;
 }
 
-static void repeated_report(void *user, const char *finding)
+static void repeated_report(void *, const char *finding)
 {
-	(void) user;
 	fprintf(stderr, "topiary: %s; make one line of both\n", finding);
 }
 
@@ -303,31 +303,7 @@ static int change_options(struct edits *x, const struct args *a, const char *con
 
 /* --- files --- */
 
-static int edit_compare(const void *a, const void *b)
-{
-	const struct edit *x = a, *y = b;
-
-	return COMPARE(x->file, y->file) ?: COMPARE(x->at, y->at) ?: COMPARE(x->order, y->order);
-}
-
-/* What diff(1) prints of the file and its new text. */
-static void print_diff(const char *path, const struct buf *new)
-{
-	int fd = memfd_create("topiary", 0);
-	char text[32];
-	const char *const argv[] = { "diff", "-u", "--label", path, "--label", path,
-				     access(path, F_OK) ? "/dev/null" : path, text, NULL };
-	struct buf out = {0};
-
-	snprintf(text, sizeof(text), "/dev/fd/%d", fd);
-	if (fd < 0 || file_write(fd, new->data, new->len) ||
-	    cmd_program(argv, STDERR_TOO, DIFF_SECONDS, DIFF_MAX, &out, NULL) < 0)
-		printf("%s: diff cannot be started\n", path);
-	fputs(out.len ? out.data : "", stdout);
-	buf_free(&out);
-	if (fd >= 0)
-		close(fd);
-}
+ORDER(edit_compare, struct edit, COMPARE(x->file, y->file) ?: COMPARE(x->at, y->at) ?: COMPARE(x->order, y->order))
 
 /* With the owner and mode of the file that it replaces, or a copy of. */
 static int write_like(const char *path, const struct buf *text, const struct stat *like, struct err *e)
@@ -394,7 +370,22 @@ static int edits_finish(struct edits *x, bool dry_run, struct err *e)
 		if (new.failed)
 			rc = err_set(e, "out of memory");
 		else if (touched) {
-			print_diff(x->conf.files[file].path, &new);
+			/* What diff(1) prints of the file and its new text. */
+			const char *path = x->conf.files[file].path;
+			int fd = memfd_create("topiary", 0);
+			char text[32];
+			const char *const argv[] = { "diff", "-u", "--label", path, "--label", path,
+						     access(path, F_OK) ? "/dev/null" : path, text, NULL };
+			struct buf out = {0};
+
+			snprintf(text, sizeof(text), "/dev/fd/%d", fd);
+			if (fd < 0 || file_write(fd, new.data, new.len) ||
+			    cmd_program(argv, STDERR_TOO, DIFF_SECONDS, DIFF_MAX, &out, NULL) < 0)
+				printf("%s: diff cannot be started\n", path);
+			fputs(out.len ? out.data : "", stdout);
+			buf_free(&out);
+			if (fd >= 0)
+				close(fd);
 			rc = dry_run ? 1 : file_change(&x->conf.files[file], &new, e) ? -1 : 1;
 		}
 		buf_free(&new);

@@ -246,33 +246,12 @@ static int print_node(const struct cmd *c, const char *node, const json_t *list,
 	return table_finish(t, e);
 }
 
-static int bench_node_show(const struct cmd *c, const char *node, struct err *e)
-{
-	struct buf path = {0};
-	json_t *answer, *list;
-	int rc;
-
-	cmd_node_path(&path, node, "/costs");
-	if (!(answer = cmd_get_list(c, &path, "costs", e)))
-		return -1;
-	list = json_object_get(answer, "costs");
-	if (c->json)
-		rc = cmd_print_json(answer, e);
-	else if (!json_array_size(list))
-		rc = err_set(e, "%s: not measured with its present hardware; see topiary bench node --send", node);
-	else
-		rc = print_node(c, node, list, e);
-	json_decref(answer);
-	return rc;
-}
-
 /* --- the command --- */
 
-static void tell_progress(void *user, unsigned done, unsigned all)
+static void tell_progress(void *user, unsigned, unsigned all)
 {
 	struct progress *p = user;
 
-	(void) done;
 	p->total = all;
 	progress_step(p, 1);
 }
@@ -320,8 +299,25 @@ int cmd_bench(struct cmd *c, int argc, char **argv, struct err *e)
 
 	if (cmd_parse(c, &syntax, &a, argc, argv, e))
 		return -1;
-	if (a.words.n > 1)
-		return bench_node_show(c, a.words.list[1], e);
+	if (a.words.n > 1) {
+		const char *node = a.words.list[1];
+		struct buf path = {0};
+		json_t *answer, *list;
+
+		cmd_node_path(&path, node, "/costs");
+		if (!(answer = cmd_get_list(c, &path, "costs", e)))
+			return -1;
+		list = json_object_get(answer, "costs");
+		if (c->json)
+			rc = cmd_print_json(answer, e);
+		else if (!json_array_size(list))
+			rc = err_set(e, "%s: not measured with its present hardware; see topiary bench node --send",
+				     node);
+		else
+			rc = print_node(c, node, list, e);
+		json_decref(answer);
+		return rc;
+	}
 	rc = a.from ? file_result(a.from, &b, e) : node_measure(&a, &b, e);
 	if (rc == 0)
 		rc = a.send ? bench_node_send(c, a.node ?: getenv("SLURMD_NODENAME") ?: c->settings.node_name, &b, e) :

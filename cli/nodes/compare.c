@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "base/file.h"
+#include "base/order.h"
 #include "hwcmp/hwdiff.h"
 #include "hwxml/canon.h"
 #include "nodes.h"
@@ -373,13 +374,8 @@ static int severity_of(const struct group *g)
 }
 
 /* By severity, then by number of nodes, both descending. */
-static int by_gravity(const void *a, const void *b)
-{
-	const struct group *x = a, *y = b;
-
-	return severity_of(y) - severity_of(x) ?: COMPARE(y->n, x->n) ?:
-	       host_compare(&x->rows->host, &y->rows->host);
-}
+ORDER(by_gravity, struct group, severity_of(y) - severity_of(x) ?: COMPARE(y->n, x->n) ?:
+      host_compare(&x->rows->host, &y->rows->host))
 
 static int print_drift(const json_t *drift, struct err *e)
 {

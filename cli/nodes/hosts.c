@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include "base/log.h"
+#include "base/order.h"
 #include "nodes.h"
 
 #define LIST_IN_PATH 4096	/* bytes; topiaryd accepts 32 KiB of headers, and escaping triples a byte */
@@ -181,12 +182,7 @@ error:
 
 /* --- groups --- */
 
-static int by_key(const void *a, const void *b)
-{
-	const struct group_row *x = a, *y = b;
-
-	return strcmp(x->key, y->key) ?: host_compare(&x->host, &y->host);
-}
+ORDER(by_key, struct group_row, strcmp(x->key, y->key) ?: host_compare(&x->host, &y->host))
 
 int groups_make(const json_t *rows, void (*key)(const json_t *row, struct buf *out), struct groups *out, struct err *e)
 {

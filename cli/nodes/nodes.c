@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
 #include "base/log.h"
+#include "base/order.h"
 #include "nodes.h"
 #include "table.h"
 #include "target.h"
@@ -81,9 +82,8 @@ static int nodes_print_names(const json_t *nodes, struct err *e)
 	return fflush(stdout) || ferror(stdout) ? err_set(e, "cannot write the names to standard output") : 0;
 }
 
-static int print_name(const char *name, void *user)
+static int print_name(const char *name, void *)
 {
-	(void) user;
 	puts(name);
 	return 0;
 }
@@ -257,13 +257,8 @@ static void describe_fact(const json_t *row, struct buf *out)
 }
 
 /* By object, then by number of nodes, descending. */
-static int by_count(const void *a, const void *b)
-{
-	const struct group *x = a, *y = b;
-
-	return strcmp(cmd_text(x->rows->row, "object"), cmd_text(y->rows->row, "object")) ?: COMPARE(y->n, x->n) ?:
-	       host_compare(&x->rows->host, &y->rows->host);
-}
+ORDER(by_count, struct group, strcmp(cmd_text(x->rows->row, "object"), cmd_text(y->rows->row, "object")) ?:
+      COMPARE(y->n, x->n) ?: host_compare(&x->rows->host, &y->rows->host))
 
 static int print_groups(const json_t *facts, struct err *e)
 {

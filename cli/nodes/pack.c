@@ -215,21 +215,6 @@ static int groups_decide(struct packer *p, struct err *e)
 
 /* --- packing --- */
 
-static int as_fields(const struct cached_base *base, const struct buf *xml, struct packed *f, struct err *e)
-{
-	struct buf diff = {0};
-	int rc = field_layout_encode(&base->layout, &base->lines, xml->data, xml->len, &diff);
-
-	if (rc)
-		err_set(e, rc > 0 ? "does not fit the field layout that was learned from it" : "out of memory");
-	else
-		rc = cached_base_check(base, &diff, xml->data, xml->len, e);
-	f->kind = PACKED_FIELDS;
-	f->bytes = diff.len;
-	buf_free(&diff);
-	return rc ? -1 : 0;
-}
-
 /* pack_make rebuilds the text and compares. */
 static int as_pack(const struct cached_base *base, const struct buf *xml, struct packed *f, struct err *e)
 {
@@ -258,10 +243,21 @@ static int file_pack(struct packer *p, size_t file, struct err *e)
 	hash_hex(xml.data, xml.len, sha256);
 	if (strcmp(sha256, f->sha256))
 		rc = err_set(e, "the file changed while it was being packed");
-	else if (g->against < 0 && g->leader != (int) file)
-		rc = as_fields(base, &xml, f, e);
-	else
+	else if (g->against < 0 && g->leader != (int) file) {
+		struct buf diff = {0};
+
+		rc = field_layout_encode(&base->layout, &base->lines, xml.data, xml.len, &diff);
+		if (rc)
+			err_set(e, rc > 0 ? "does not fit the field layout that was learned from it" : "out of memory");
+		else
+			rc = cached_base_check(base, &diff, xml.data, xml.len, e);
+		f->kind = PACKED_FIELDS;
+		f->bytes = diff.len;
+		buf_free(&diff);
+		rc = rc ? -1 : 0;
+	} else {
 		rc = as_pack(g->against < 0 ? NULL : base, &xml, f, e);
+	}
 	if (!rc && f->kind == PACKED_PATCH && f->bytes > g->alone / 2)
 		rc = as_pack(NULL, &xml, f, e);
 	f->base = f->kind == PACKED_BASE ? -1 : p->groups[base->base].leader;

@@ -123,20 +123,6 @@ static bool hwloc_expresses(const char *text, size_t precision)
 	return same;
 }
 
-static void print_block(const struct described *t)
-{
-	bool colour = isatty(STDOUT_FILENO);
-	char name[SHAPE_NAME];
-
-	shape_name(t->strings.allocation, name);
-	printf("%s%s%s: %u core%s, %u PU%s, %s\n", colour ? "\033[1m" : "", t->file, colour ? "\033[0m" : "",
-	       t->strings.ncores, PLURAL(t->strings.ncores), t->strings.npus, PLURAL(t->strings.npus), name);
-	for (size_t i = 0; i < PRECISIONS; i++)
-		printf("  %-10s  %s%-5s%s  %s\n", precisions[i].name,
-		       !colour ? "" : t->hwloc[i] ? "\033[32m" : "\033[33m", t->hwloc[i] ? "hwloc" : "ours",
-		       colour ? "\033[0m" : "", text_at(&t->strings, i));
-}
-
 static json_t *as_json(const struct described *t)
 {
 	char name[SHAPE_NAME];
@@ -170,8 +156,19 @@ int cmd_shape(struct cmd *c, int argc, char **argv, struct err *e)
 			t.hwloc[k] = hwloc_expresses(text_at(&t.strings, k), k);
 		if (c->json)
 			json_array_append_new(files, as_json(&t));
-		else
-			print_block(&t);
+		else {
+			const struct strings *s = &t.strings;
+			bool colour = isatty(STDOUT_FILENO);
+			char name[SHAPE_NAME];
+
+			shape_name(s->allocation, name);
+			printf("%s%s%s: %u core%s, %u PU%s, %s\n", colour ? "\033[1m" : "", t.file,
+			       colour ? "\033[0m" : "", s->ncores, PLURAL(s->ncores), s->npus, PLURAL(s->npus), name);
+			for (size_t p = 0; p < PRECISIONS; p++)
+				printf("  %-10s  %s%-5s%s  %s\n", precisions[p].name,
+				       !colour ? "" : t.hwloc[p] ? "\033[32m" : "\033[33m",
+				       t.hwloc[p] ? "hwloc" : "ours", colour ? "\033[0m" : "", text_at(s, p));
+		}
 		strings_free(&t.strings);
 	}
 	if (rc == 0 && c->json)

@@ -275,11 +275,10 @@ struct cores_there {
 	struct buf cores;
 };
 
-static int add_cores(void *there, const char *host, const char *cores, unsigned threads, struct err *e)
+static int add_cores(void *there, const char *host, const char *cores, unsigned, struct err *e)
 {
 	struct cores_there *t = there;
 
-	(void) threads;
 	if (!strcmp(host, t->node))
 		buf_puts(&t->cores, cores);
 	return t->cores.failed ? err_set(e, "out of memory") : 0;

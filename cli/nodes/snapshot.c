@@ -91,9 +91,8 @@ struct watch {
 
 static const int endings[] = { SIGTERM, SIGINT };
 
-static void on_end(int sig)
+static void on_end(int)
 {
-	(void) sig;
 	_exit(EXIT_SUCCESS);
 }
 

@@ -5,16 +5,16 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/order.h"
 #include "base/printable.h"
 #include "child.h"
 #include "cmd.h"
-#include "hwxml/canon.h"
-#include "hwxml/tree.h"
 #include "place.h"
 #include "replay/audit.h"
 #include "shape/inventory.h"
 #include "shape/strings.h"
 #include "table.h"
+#include "target.h"
 
 #define OUTPUT_MAX_BYTES (2u << 30)
 #define OUTPUT_SECONDS 300
@@ -146,12 +146,11 @@ struct topologies {
 	bool failed;
 };
 
-static void partition_word(void *user, const char *key, char *value, const char *rest, bool begins)
+static void partition_word(void *user, const char *key, char *value, const char *, bool begins)
 {
 	struct topologies *t = user;
 	size_t i = 0;
 
-	(void) rest;
 	if (begins)
 		t->partition = value;
 	if (begins || strcmp(key, "Topology"))
@@ -243,16 +242,12 @@ static int scontrol_read(struct input *u, const struct args *a, struct err *e)
 
 static int xml_shape(const char *file, struct strings *out, struct err *e)
 {
-	struct buf xml = {0};
-	struct tree *t = NULL;
-	int rc = file_read(file, CANON_MAX_BYTES, &xml, e);
+	struct tree *t = tree_of_file(file, e);
+	int rc = t ? strings_make(t, out, e) : -1;
 
-	if (!rc && !(t = tree_parse(xml.data ? xml.data : "", xml.len, file, e)))
-		rc = -1;
-	if (!rc && (rc = strings_make(t, out, e)))
+	if (t && rc)
 		err_within(e, "%s", file);
 	tree_free(t);
-	buf_free(&xml);
 	return rc;
 }
 
@@ -531,12 +526,7 @@ struct worst {
 	unsigned bad;
 };
 
-static int by_badness(const void *a, const void *b)
-{
-	const struct worst *x = a, *y = b;
-
-	return COMPARE(y->bad, x->bad) ?: COMPARE(x->job, y->job);
-}
+ORDER(by_badness, struct worst, COMPARE(y->bad, x->bad) ?: COMPARE(x->job, y->job))
 
 static struct worst *worst_find(const struct audit *u, size_t *n, struct err *e)
 {
@@ -577,18 +567,6 @@ static const struct total { const char *key, *one, *text; } totals[] = {
 	  "where several jobs have the same cores (OverSubscribe, scontrol suspend)" },
 };
 #define TOTALS (sizeof(totals) / sizeof(totals[0]))
-
-static void totals_find(const struct audit *u, unsigned out[static TOTALS])
-{
-	unsigned far = 0, unknown = 0;
-
-	for (size_t i = 0; u->judged && i < u->s.njobs; i++) {
-		far += u->judged[i].done && u->judged[i].gpus_far;
-		unknown += u->judged[i].done && u->judged[i].gpus_unknown;
-	}
-	memcpy(out, (unsigned[TOTALS]){ u->spread, far, unknown, u->promised, u->hidden, u->s.refused, u->shared },
-	       TOTALS * sizeof(*out));
-}
 
 /* As a host list, where it is one: ids of jobs, and names of hostile nodes, are printed as they are. */
 static json_t *folded(const struct buf *list, bool hosts)
@@ -688,8 +666,14 @@ static json_t *report_new(const struct input *in, bool with_jobs, struct err *e)
 	unsigned total[TOTALS];
 	struct worst *worst;
 	size_t n;
+	unsigned far = 0, far_unknown = 0;
 
-	totals_find(u, total);
+	for (size_t i = 0; u->judged && i < u->s.njobs; i++) {
+		far += u->judged[i].done && u->judged[i].gpus_far;
+		far_unknown += u->judged[i].done && u->judged[i].gpus_unknown;
+	}
+	memcpy(total, (unsigned[TOTALS]){ u->spread, far, far_unknown, u->promised, u->hidden, u->s.refused,
+	       u->shared }, TOTALS * sizeof(*total));
 	for (size_t i = 0; i < TOTALS; i++) {
 		json_object_set_new(r, totals[i].key, json_integer(total[i]));
 		if (total[i])
@@ -808,24 +792,6 @@ static int print_table(const struct input *in, const json_t *r, struct err *e)
 	return in->observed ? observed_table(in->observed, e) : 0;
 }
 
-static int page_write(const char *file, json_t *r, struct err *e)
-{
-	struct buf out = {0};
-	char when[32] = "";
-	time_t now = time(NULL);
-	int rc;
-
-	strftime(when, sizeof(when), "%F %R", localtime(&now));
-	json_object_set_new(r, "time", json_string(when));
-	json_object_del(r, "jobs");
-	buf_add(&out, page, strstr(page, HOLE) - page);
-	cmd_add_json(&out, r);
-	buf_puts(&out, strstr(page, HOLE) + strlen(HOLE));
-	rc = out.failed ? err_set(e, "%s: out of memory", file) : cmd_write(file, &out, e);
-	buf_free(&out);
-	return rc;
-}
-
 int cmd_audit(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = {0};
@@ -842,8 +808,20 @@ int cmd_audit(struct cmd *c, int argc, char **argv, struct err *e)
 	     !(r = report_new(&in, c->json, e)) ? -1 : 0;
 	if (!rc)
 		rc = c->json ? cmd_print_json(r, e) : print_table(&in, r, e);
-	if (!rc && a.html)
-		rc = page_write(a.html, r, e);
+	if (!rc && a.html) {
+		struct buf out = {0};
+		char when[32] = "";
+		time_t now = time(NULL);
+
+		strftime(when, sizeof(when), "%F %R", localtime(&now));
+		json_object_set_new(r, "time", json_string(when));
+		json_object_del(r, "jobs");
+		buf_add(&out, page, strstr(page, HOLE) - page);
+		cmd_add_json(&out, r);
+		buf_puts(&out, strstr(page, HOLE) + strlen(HOLE));
+		rc = out.failed ? err_set(e, "%s: out of memory", a.html) : cmd_write(a.html, &out, e);
+		buf_free(&out);
+	}
 	json_decref(r);
 	observed_free(in.observed);
 	jobs_free(&in.past.jobs);

@@ -319,15 +319,13 @@ static int place_find(struct binding *b, struct err *e)
 
 /* --- what follows from its place --- */
 
-static bool env_has(void *env, const char *name)
+static bool env_has(void *, const char *name)
 {
-	(void) env;
 	return getenv(name);
 }
 
-static void env_set(void *env, const char *name, const char *value)
+static void env_set(void *, const char *name, const char *value)
 {
-	(void) env;
 	setenv(name, value, 0);
 }
 

@@ -19,37 +19,33 @@
  */
 enum { NO_ROUTE = ~0u };
 
-static void routes_find(const struct fabric *f, unsigned to, unsigned *cables, double *paths)
-{
-	bool more = true;
-
-	memset(cables, 0xff, f->nnodes * sizeof(*cables));
-	cables[to] = 0;
-	paths[to] = 1;
-	for (unsigned at = 0; more; at++) {
-		more = false;
-		for (unsigned i = 0; i < 2 * f->nlinks; i++) {
-			const struct fabric_link *l = &f->links[i / 2];
-			unsigned near = i % 2 ? l->a : l->b, far = i % 2 ? l->b : l->a;
-
-			if (cables[near] != at || (near >= f->nswitches && near != to) ||
-			    (cables[far] != NO_ROUTE && cables[far] != at + 1))
-				continue;
-			cables[far] = at + 1;
-			paths[far] += paths[near] * l->count;
-			more = true;
-		}
-	}
-}
-
 json_t *cables_routes(const struct fabric *f, unsigned from, unsigned to)
 {
 	unsigned *cables = calloc(f->nnodes + 1, sizeof(*cables));
 	double *paths = calloc(f->nnodes + 1, sizeof(*paths));
 	json_t *list = cables && paths ? json_array() : NULL;
 
-	if (list)
-		routes_find(f, to, cables, paths);
+	if (list) {
+		bool more = true;
+
+		memset(cables, 0xff, f->nnodes * sizeof(*cables));
+		cables[to] = 0;
+		paths[to] = 1;
+		for (unsigned at = 0; more; at++) {
+			more = false;
+			for (unsigned i = 0; i < 2 * f->nlinks; i++) {
+				const struct fabric_link *l = &f->links[i / 2];
+				unsigned near = i % 2 ? l->a : l->b, far = i % 2 ? l->b : l->a;
+
+				if (cables[near] != at || (near >= f->nswitches && near != to) ||
+				    (cables[far] != NO_ROUTE && cables[far] != at + 1))
+					continue;
+				cables[far] = at + 1;
+				paths[far] += paths[near] * l->count;
+				more = true;
+			}
+		}
+	}
 	for (unsigned i = 0; list && i < f->nlinks; i++) {
 		const struct fabric_link *first = &f->links[i], *l = first;
 		unsigned at = first->a, mbps = l->mbps / l->count;

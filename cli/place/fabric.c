@@ -128,29 +128,6 @@ static int write_json(const struct fabric *f, struct buf *out, struct err *e)
 	return text ? 0 : err_set(e, "out of memory");
 }
 
-/* chosen: NULL for all hosts. */
-static int fabric_export(const struct fabric *f, const struct fabric_hosts *chosen, const char *name, unsigned number,
-			 struct buf *out, struct err *e)
-{
-	const struct hierarchy *plane = number < f->nplanes ? f->planes[number].levels : NULL;
-	enum format format = format_find(name);
-	int rc = 0;
-
-	if ((format == PAPER || format == SCOTCH) && !plane)
-		rc = err_set(e, "plane %u: no such plane with hosts", number);
-	else if (format == PAPER)
-		rc = hierarchy_write(plane, out, e);
-	else if (format == SCOTCH)
-		rc = fabric_write_scotch(plane, out, e);
-	else if (format == DOT)
-		rc = fabric_write_dot(f, chosen, out, e);
-	else if (format == JSON)
-		rc = write_json(f, out, e);
-	else
-		rc = (format == SLURM ? fabric_write_slurm : fabric_write_slurm_yaml)(f, chosen, out, e);
-	return rc ? err_within(e, "%s", name) : 0;
-}
-
 /* --- of the registry --- */
 
 #define PATH "/v1/fabric"
@@ -314,14 +291,30 @@ static int run_write(struct cmd *c, const struct args *a, struct err *e)
 		rc = (hosts = hostset_parse(a->nodes, e)) ? 0 : -1;
 	else if (a->job)
 		rc = cores_job(a->job, read_hosts, &hosts, e);
-	const struct fabric_hosts chosen = { hosts_has, hosts };
+	const struct fabric_hosts *chosen = hosts ? &(struct fabric_hosts){ hosts_has, hosts } : NULL;
 
 	if (rc == 0)
 		rc = (f = fabric_load(c, a, e)) ? 0 : -1;
-	if (rc == 0 && a->format)
-		rc = fabric_export(f, hosts ? &chosen : NULL, a->format, a->plane, &out, e);
-	else if (rc == 0)
+	if (rc == 0 && a->format) {
+		const struct hierarchy *plane = a->plane < f->nplanes ? f->planes[a->plane].levels : NULL;
+		enum format format = format_find(a->format);
+
+		if ((format == PAPER || format == SCOTCH) && !plane)
+			rc = err_set(e, "plane %u: no such plane with hosts", a->plane);
+		else if (format == PAPER)
+			rc = hierarchy_write(plane, &out, e);
+		else if (format == SCOTCH)
+			rc = fabric_write_scotch(plane, &out, e);
+		else if (format == DOT)
+			rc = fabric_write_dot(f, chosen, &out, e);
+		else if (format == JSON)
+			rc = write_json(f, &out, e);
+		else
+			rc = (format == SLURM ? fabric_write_slurm : fabric_write_slurm_yaml)(f, chosen, &out, e);
+		rc = rc ? err_within(e, "%s", a->format) : 0;
+	} else if (rc == 0) {
 		rc = c->json ? write_json(f, &out, e) : fabric_print(f, e);
+	}
 	if (rc == 0 && out.len)
 		rc = cmd_write(a->output, &out, e);
 	buf_free(&out);
@@ -500,9 +493,8 @@ static const struct verb {
 	{ "history", run_history, 0, 0, 0, "history takes no file: it lists the versions in the registry" },
 };
 
-static void add_export(void *args, const char *path, struct argp_state *state)
+static void add_export(void *args, const char *path, struct argp_state *)
 {
-	(void) state;
 	buf_add(&((struct args *) args)->exports, &path, sizeof(path));
 }
 

@@ -4,13 +4,13 @@
 
 #include <dirent.h>
 #include <math.h>
-#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/build_id.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/order.h"
 
 #define SUFFIX ".mat"
 #define MAX_PROGRAM (512u << 20)
@@ -269,26 +269,7 @@ struct kept {
 	time_t at;
 };
 
-static int kept_compare(const void *a, const void *b)
-{
-	const struct kept *x = a, *y = b;
-
-	return COMPARE(y->at, x->at);
-}
-
-/* A folder of records whose job was killed before they were added. */
-static void remove_records(const char *path)
-{
-	DIR *dir = opendir(path);
-	struct dirent *d;
-
-	while (dir && (d = readdir(dir)))
-		if (!strncmp(d->d_name, "rank.", 5))
-			unlinkat(dirfd(dir), d->d_name, 0);
-	if (dir)
-		closedir(dir);
-	rmdir(path);
-}
+ORDER(kept_compare, struct kept, COMPARE(y->at, x->at))
 
 /* Keeps the newest files within the bounds. What cannot be removed stays. */
 static void remove_oldest(const char *folder)
@@ -306,8 +287,19 @@ static void remove_oldest(const char *folder)
 		if (fstatat(dirfd(dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
 		    asprintf(&path, "%s/%s", folder, d->d_name) < 0)
 			continue;
-		if (S_ISDIR(st.st_mode) && !strncmp(d->d_name, "recording.", 10) && time(NULL) - st.st_mtime > 7 * DAY)
-			remove_records(path);
+		if (S_ISDIR(st.st_mode) && !strncmp(d->d_name, "recording.", 10) &&
+		    time(NULL) - st.st_mtime > 7 * DAY) {
+			/* A folder of records whose job was killed before they were added. */
+			DIR *records = opendir(path);
+			struct dirent *entry;
+
+			while (records && (entry = readdir(records)))
+				if (!strncmp(entry->d_name, "rank.", 5))
+					unlinkat(dirfd(records), entry->d_name, 0);
+			if (records)
+				closedir(records);
+			rmdir(path);
+		}
 		if (S_ISREG(st.st_mode) && is_matrix(d) && (k = array_add(kept, n)))
 			*k = (struct kept){ path, st.st_size, st.st_mtime };
 		else

@@ -227,22 +227,6 @@ static int info_print_json(const struct matrix *m, const struct summary *s, FILE
 	return rc ? err_set(e, "stdout: %s", strerror(errno)) : 0;
 }
 
-static int matrix_print_info(const struct matrix *m, bool json, struct err *e)
-{
-	struct summary s = { .pairs = m->row[m->ranks] / 2 };
-
-	for (unsigned r = 0; r < m->ranks; r++) {
-		if (m->row[r + 1] - m->row[r] > s.most_partners)
-			s.most_partners = m->row[r + 1] - m->row[r];
-		for (size_t i = m->row[r]; i < m->row[r + 1]; i++)
-			if (m->adj[i] > r) {
-				s.bytes += m->weight[i];
-				keep_heaviest(&s, (struct pair){ r, m->adj[i], m->weight[i] });
-			}
-	}
-	return (json ? info_print_json : info_print_text)(m, &s, stdout, e);
-}
-
 /* --- list, show, forget, export, learn --- */
 
 static const char *state_of(const struct learned *l)
@@ -346,7 +330,7 @@ static int find_learned(const char *word, struct learned *out, struct err *e)
 enum { BINS_MOST = 64 };
 
 /* Ranks in rows and columns, at most BINS_MOST of each; a cell's shade is the root of its share of the heaviest. */
-static int learned_show(const struct cmd *c, const struct args *a, struct err *e)
+static int learned_show(const struct cmd *, const struct args *a, struct err *e)
 {
 	static const char *const shades[] = { " ", "░", "▒", "▓", "█" };
 	static double heat[BINS_MOST][BINS_MOST];
@@ -358,7 +342,6 @@ static int learned_show(const struct cmd *c, const struct args *a, struct err *e
 	unsigned bins;
 	int rc = 0;
 
-	(void) c;
 	if (!svg && strcmp(a->format, "mm"))
 		return err_set(e, "--format=%s: show draws on the terminal, or with --format=svg", a->format);
 	if (strchr(word, '/') ? !(l.matrix = matrix_read(word, e)) : find_learned(word, &l, e))
@@ -406,11 +389,10 @@ static int learned_show(const struct cmd *c, const struct args *a, struct err *e
 	return rc;
 }
 
-static int learned_forget(const struct cmd *c, const struct args *a, struct err *e)
+static int learned_forget(const struct cmd *, const struct args *a, struct err *e)
 {
 	int rc = 0;
 
-	(void) c;
 	for (int i = 1; i < a->files.n && !rc; i++) {
 		char folder[PATH_MAX], path[2 * PATH_MAX], **ids = NULL;
 		size_t n = 0;
@@ -433,14 +415,13 @@ static int learned_forget(const struct cmd *c, const struct args *a, struct err 
 	return rc ? -1 : 0;
 }
 
-static int learned_export(const struct cmd *c, const struct args *a, struct err *e)
+static int learned_export(const struct cmd *, const struct args *a, struct err *e)
 {
 	struct buf out = {0};
 	struct learned l = {0};
 	double scale = 1;
 	int rc = find_learned(a->files.list[1], &l, e);
 
-	(void) c;
 	rc = rc || matrix_write(l.matrix, a->format, &out, &scale, e) || cmd_write(a->output, &out, e) ? -1 : 0;
 	buf_free(&out);
 	learned_free(&l);
@@ -466,14 +447,13 @@ static bool is_given_up(const char *folder, const char *key, struct err *why)
  * Records of a job's ranks, rank.KEY.RUN.RANK.prof, and the path of the program with that key, rank.KEY.program
  * (lib/capture): of each program its largest runs. A program that cannot be learned is a warning.
  */
-static int learned_learn(const struct cmd *c, const struct args *a, struct err *e)
+static int learned_learn(const struct cmd *, const struct args *a, struct err *e)
 {
 	const char *folder = a->files.list[1], *tag = a->tag ? a->tag : "";
 	DIR *dir = opendir(folder);
 	unsigned programs = 0;
 	struct dirent *d;
 
-	(void) c;
 	if (!dir)
 		return err_set(e, "%s: %s", folder, strerror(errno));
 	while ((d = readdir(dir))) {
@@ -541,8 +521,20 @@ int cmd_matrix(struct cmd *c, int argc, char **argv, struct err *e)
 	if (!m)
 		return -1;
 	a.info |= c->json;
-	if (a.info)
-		rc = matrix_print_info(m, c->json, e);
+	if (a.info) {
+		struct summary s = { .pairs = m->row[m->ranks] / 2 };
+
+		for (unsigned r = 0; r < m->ranks; r++) {
+			if (m->row[r + 1] - m->row[r] > s.most_partners)
+				s.most_partners = m->row[r + 1] - m->row[r];
+			for (size_t i = m->row[r]; i < m->row[r + 1]; i++)
+				if (m->adj[i] > r) {
+					s.bytes += m->weight[i];
+					keep_heaviest(&s, (struct pair){ r, m->adj[i], m->weight[i] });
+				}
+		}
+		rc = (c->json ? info_print_json : info_print_text)(m, &s, stdout, e);
+	}
 	if (rc == 0 && (a.output || !a.info)) {
 		rc = matrix_write(m, a.format, &out, &scale, e);
 		if (rc == 0)

@@ -82,15 +82,6 @@ static unsigned cell_of(const struct square *q, double v)
 	return c < q->cells ? c : q->cells - 1;
 }
 
-static int square_link(struct rule *g, const struct square *q, unsigned rank, unsigned cell)
-{
-	for (unsigned to = q->first[cell]; to < g->pattern.ranks; to = q->next[to])
-		if (to < rank && hypot(q->x[to] - q->x[rank], q->y[to] - q->y[rank]) <= q->reach &&
-		    matrix_entries_add(&g->found, rank, to, draw_bytes(&g->seed)))
-			return -1;
-	return 0;
-}
-
 static int square_fill(struct rule *g, struct square *q)
 {
 	for (unsigned c = 0; c < q->cells * q->cells; c++)
@@ -104,8 +95,10 @@ static int square_fill(struct rule *g, struct square *q)
 		cy = cell_of(q, q->y[r]);
 		for (unsigned y = cy ? cy - 1 : 0; y <= cy + 1 && y < q->cells; y++)
 			for (unsigned x = cx ? cx - 1 : 0; x <= cx + 1 && x < q->cells; x++)
-				if (square_link(g, q, r, y * q->cells + x))
-					return -1;
+				for (unsigned to = q->first[y * q->cells + x]; to < g->pattern.ranks; to = q->next[to])
+					if (to < r && hypot(q->x[to] - q->x[r], q->y[to] - q->y[r]) <= q->reach &&
+					    matrix_entries_add(&g->found, r, to, draw_bytes(&g->seed)))
+						return -1;
 		q->next[r] = q->first[cy * q->cells + cx];
 		q->first[cy * q->cells + cx] = r;
 	}

@@ -5,6 +5,7 @@
 #include <pwd.h>
 #include <slurm/slurm_errno.h>
 
+#include "base/order.h"
 #include "cores.h"
 #include "place.h"
 #include "shape/hostlist.h"
@@ -31,7 +32,7 @@ static void list_remove(uint64_t *set, const char *list, unsigned cpus, unsigned
 	}
 }
 
-static int holder_add(void *adding, const char *host, const char *cores, unsigned threads, struct err *e)
+static int holder_add(void *adding, const char *host, const char *cores, unsigned, struct err *e)
 {
 	struct adding *a = adding;
 	size_t at = string_map_find(&a->now->names, host);
@@ -40,7 +41,6 @@ static int holder_add(void *adding, const char *host, const char *cores, unsigne
 	struct now_holder *list;
 	unsigned words;
 
-	(void) threads;
 	a->host++;
 	if (!node || !node->shape || !*cores)
 		return 0;
@@ -165,12 +165,7 @@ unsigned now_count(const uint64_t *set, unsigned first, unsigned cores)
 	return n;
 }
 
-static int holder_compare(const void *a, const void *b)
-{
-	const struct now_holder *one = a, *other = b;
-
-	return COMPARE(one->job->end_time, other->job->end_time);
-}
+ORDER(holder_compare, struct now_holder, COMPARE(x->job->end_time, y->job->end_time))
 
 /* When the domain of d has so many free cores, by the limits of jobs; those that have to end until then are marked. */
 static void domain_wait(const struct now *n, const struct now_node *node, unsigned cores, struct now_domain *d,
@@ -215,19 +210,9 @@ static int allow(const char *name, void *allowed)
 	return 0;
 }
 
-static int domain_compare(const void *a, const void *b)
-{
-	const struct now_domain *one = a, *other = b;
+ORDER(domain_compare, struct now_domain, COMPARE(x->at, y->at) ?: COMPARE(x->node, y->node))
 
-	return COMPARE(one->at, other->at) ?: COMPARE(one->node, other->node);
-}
-
-static int end_compare(const void *a, const void *b)
-{
-	const job_info_t *const *one = a, *const *other = b;
-
-	return COMPARE((*one)->end_time, (*other)->end_time);
-}
+ORDER(end_compare, job_info_t *const, COMPARE((*x)->end_time, (*y)->end_time))
 
 /* The first domain of a node with so many cores; at is NEVER if there is none. */
 static struct now_domain node_first(const struct now *n, struct now_node *node, enum level level, unsigned cores)

@@ -254,9 +254,8 @@ static struct places *places_begin(const struct place_site *s, const struct hier
 	return p;
 }
 
-static int is_connected(void *network, const char *host, const char *cores, unsigned threads, struct err *e)
+static int is_connected(void *network, const char *host, const char *, unsigned, struct err *e)
 {
-	(void) cores, (void) threads;
 	return hierarchy_find(network, host) ? 0 : err_set(e, "%s: this node is not in the network", host);
 }
 

@@ -95,9 +95,8 @@ static int inputs_read(struct past *s, const struct cmd *c, const struct args *a
 	return s->jobs.n ? 0 : err_set(e, "%s: no job in this file has started and ended", a->files.list[0]);
 }
 
-static void job_started(void *progress, const struct past_job *job, const struct cluster_shares *shares, long long at)
+static void job_started(void *progress, const struct past_job *, const struct cluster_shares *, long long)
 {
-	(void) job, (void) shares, (void) at;
 	progress_step(progress, 1);
 }
 

@@ -5,6 +5,7 @@
 #include <slurm/slurm_errno.h>
 
 #include "base/file.h"
+#include "base/order.h"
 #include "child.h"
 #include "cmd.h"
 #include "cores.h"
@@ -155,12 +156,7 @@ static bool is_selected(const job_info_t *j, const struct which *w)
 	return w->component == NO_VAL || (j->het_job_id && j->het_job_offset == w->component);
 }
 
-static int record_compare(const void *a, const void *b)
-{
-	const struct record *one = a, *other = b;
-
-	return COMPARE(one->task, other->task) ?: COMPARE(one->id, other->id);
-}
+ORDER(record_compare, struct record, COMPARE(x->task, y->task) ?: COMPARE(x->id, y->id))
 
 /* --- beside the verdict --- */
 
@@ -192,18 +188,6 @@ static const char *duration(time_t seconds, char text[static 48])
 	else
 		snprintf(text, 48, "%ld d %ld h", s / 86400, s / 3600 % 24);
 	return text;
-}
-
-/* What a command prints, if it succeeds within a while. The caller frees it. */
-static char *output_of(const char *const argv[])
-{
-	struct buf out = {0};
-
-	if (cmd_program(argv, STDERR_DROPPED, ADVICE_SECONDS, OUTPUT_MAX, &out, NULL) || !out.len)
-		buf_free(&out);
-	while (out.len && out.data[out.len - 1] == '\n')
-		out.data[--out.len] = '\0';
-	return out.data;
 }
 
 static void cost_add(json_t *rows, time_t since, time_t start, time_t ran, bool ended, unsigned cpus)
@@ -322,15 +306,19 @@ static void join_advice(json_t *rows, const job_info_t *j)
 	char job[16], pattern[2][PATH_MAX];
 	const char *const argv[] = { "/proc/self/exe", "advise", "--brief", job, NULL };
 	glob_t found = {0};
-	char *advice;
 
 	snprintf(job, sizeof(job), "%u", j->job_id);
 	snprintf(pattern[0], sizeof(pattern[0]), "topiary-%u.*", j->job_id);
 	snprintf(pattern[1], sizeof(pattern[1]), "%s/topiary-%u.*", j->work_dir ? j->work_dir : ".", j->job_id);
 	if (glob(pattern[0], 0, NULL, &found) == 0 || glob(pattern[1], 0, NULL, &found) == 0) {
-		advice = output_of(argv);
-		row_add(rows, "advice", "%s", advice ? advice : "");
-		free(advice);
+		struct buf out = {0};
+
+		if (cmd_program(argv, STDERR_DROPPED, ADVICE_SECONDS, OUTPUT_MAX, &out, NULL) || !out.len)
+			buf_free(&out);
+		while (out.len && out.data[out.len - 1] == '\n')
+			out.data[--out.len] = '\0';
+		row_add(rows, "advice", "%s", out.len ? out.data : "");
+		buf_free(&out);
 	}
 	globfree(&found);
 }
@@ -760,12 +748,8 @@ static int print_records(const struct cmd *c, const struct records *all, bool de
 
 /* --- the queue --- */
 
-static int job_compare(const void *a, const void *b)
-{
-	const job_info_t *one = *(const job_info_t *const *) a, *other = *(const job_info_t *const *) b;
-
-	return COMPARE(other->priority, one->priority) ?: COMPARE(one->job_id, other->job_id);
-}
+ORDER(job_compare, job_info_t *const, COMPARE((*y)->priority, (*x)->priority) ?:
+      COMPARE((*x)->job_id, (*y)->job_id))
 
 /* All jobs that wait, in the order of their priority. */
 static int print_pending(const struct cmd *c, struct err *e)

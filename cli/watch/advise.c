@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/log.h"
+#include "base/order.h"
 #include "cmd.h"
 #include "map/engine/solve.h"
 #include "map/matrix/matrix.h"
@@ -33,18 +34,6 @@ struct trace_advised {
 
 /* --- over nodes --- */
 
-/* A check that was made on any node was made; the first node that it found something on is shown. */
-static void check_add(struct trace_advised_check *c, const struct advice *advice, const char *node)
-{
-	bool is_found = advice->result == ADVICE_FOUND;
-
-	if (!c->advice.kind || (is_found && !c->nodes) || (!c->nodes && c->advice.result == ADVICE_UNKNOWN)) {
-		c->advice = *advice;
-		snprintf(c->node, sizeof(c->node), "%s", node);
-	}
-	c->nodes += is_found;
-}
-
 static int found_add(struct trace_advised *a, const struct advice_node *node, const char *name, struct err *e)
 {
 	unsigned n;
@@ -56,8 +45,18 @@ static int found_add(struct trace_advised *a, const struct advice_node *node, co
 		free(list);
 		return err_set(e, "out of memory");
 	}
-	for (unsigned i = 0; i < n; i++)
-		check_add(&a->checks[i], &list[i], name);
+	for (unsigned i = 0; i < n; i++) {
+		/* A check that was made on any node was made; the first node that it found something on is shown. */
+		struct trace_advised_check *c = &a->checks[i];
+		const struct advice *advice = &list[i];
+		bool is_found = advice->result == ADVICE_FOUND;
+
+		if (!c->advice.kind || (is_found && !c->nodes) || (!c->nodes && c->advice.result == ADVICE_UNKNOWN)) {
+			c->advice = *advice;
+			snprintf(c->node, sizeof(c->node), "%s", name);
+		}
+		c->nodes += is_found;
+	}
 	for (unsigned i = 0; i < node->n; i++) {
 		if (node->traces[i]->open_end)
 			log_warning("%s: has no index: it is still being written, or was cut short", node->names[i]);
@@ -439,10 +438,7 @@ static int step_check_mapping(const struct cmd *c, const struct args *a, struct 
 	return rc;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	return COMPARE(*(const double *) a, *(const double *) b);
-}
+ORDER(by_number, double, COMPARE(*x, *y))
 
 /* A node that has less than the median of all, of two: than the other. */
 static int step_compare_nodes(struct step *s, struct err *e)

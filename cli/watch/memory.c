@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/order.h"
 #include "bind/memory.h"
 #include "client/claim.h"
 #include "cmd.h"
@@ -153,12 +154,7 @@ static bool is_own_step(const struct process *p)
 	return job && step && !strncmp(p->step, job, n) && p->step[n] == '.' && !strcmp(p->step + n + 1, step);
 }
 
-static int by_rank(const void *a, const void *b)
-{
-	const struct process *x = a, *y = b;
-
-	return strcmp(x->step, y->step) ?: COMPARE(x->rank, y->rank) ?: COMPARE(x->pid, y->pid);
-}
+ORDER(by_rank, struct process, strcmp(x->step, y->step) ?: COMPARE(x->rank, y->rank) ?: COMPARE(x->pid, y->pid))
 
 /* Everybody can claim to be of a job. Where Slurm holds jobs in cgroups, only those in the job's are. */
 static int find_processes(const char *job, struct process **out, size_t *n, struct err *e)

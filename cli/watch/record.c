@@ -363,59 +363,52 @@ static int block_signals(void)
 	return signalfd(-1, &asked, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int record_command(const struct record_request *request, int *status, struct err *e)
-{
-	struct target t = { .is_child = true };
-	struct recorder *r;
-	struct child child = {0};
-	int go[2], failed[2];
-
-	if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC) || (child.pid = fork()) < 0)
-		return err_set(e, "%s: %s", *request->command.list, strerror(errno));
-	close(go[child.pid ? 0 : 1]);
-	close(failed[child.pid ? 1 : 0]);
-	if (!child.pid) {
-		char **command = request->command.list, *phases = phases_path(request, getpid());
-		int error;
-
-		read_byte(go[0]);
-		if (phases)
-			setenv("TOPIARY_PHASES", phases, 1);
-		else
-			unsetenv("TOPIARY_PHASES");
-		execvp(*command, command);
-		error = errno;
-		log_error("%s: %s", *command, strerror(error));
-		file_write(failed[1], "", 1);
-		_exit(error == ENOENT ? 127 : 126);
-	}
-	child.go = go[1];
-	child.failed = failed[0];
-	t.pid = child.pid;
-	t.signals = block_signals();
-	r = recorder_new(request, t.pid, e);
-	/* A trace is worth its file only if the command runs. */
-	if (child_go(&child, request)) {
-		if (r && recorder_begin(r, e) == 0) {
-			record(r, &t);
-			r = NULL;
-		} else {
-			log_warning("not recorded: %s", e->text);
-			wait_for_tick(&t, UINT64_MAX);
-		}
-	}
-	recorder_free(r);
-	*status = record_child_status(t.pid);
-	return 0;
-}
-
 int record_run(const struct record_request *request, int *status, struct err *e)
 {
 	struct target t = { .pid = request->pid };
 	struct recorder *r;
 
-	if (request->command.n)
-		return record_command(request, status, e);
+	if (request->command.n) {
+		struct child child = {0};
+		int go[2], failed[2];
+
+		if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC) || (child.pid = fork()) < 0)
+			return err_set(e, "%s: %s", *request->command.list, strerror(errno));
+		close(go[child.pid ? 0 : 1]);
+		close(failed[child.pid ? 1 : 0]);
+		if (!child.pid) {
+			char **command = request->command.list, *phases = phases_path(request, getpid());
+			int error;
+
+			read_byte(go[0]);
+			if (phases)
+				setenv("TOPIARY_PHASES", phases, 1);
+			else
+				unsetenv("TOPIARY_PHASES");
+			execvp(*command, command);
+			error = errno;
+			log_error("%s: %s", *command, strerror(error));
+			file_write(failed[1], "", 1);
+			_exit(error == ENOENT ? 127 : 126);
+		}
+		child.go = go[1];
+		child.failed = failed[0];
+		t = (struct target){ .pid = child.pid, .is_child = true, .signals = block_signals() };
+		r = recorder_new(request, t.pid, e);
+		/* A trace is worth its file only if the command runs. */
+		if (child_go(&child, request)) {
+			if (r && recorder_begin(r, e) == 0) {
+				record(r, &t);
+				r = NULL;
+			} else {
+				log_warning("not recorded: %s", e->text);
+				wait_for_tick(&t, UINT64_MAX);
+			}
+		}
+		recorder_free(r);
+		*status = record_child_status(t.pid);
+		return 0;
+	}
 	if (!(r = recorder_new(request, request->pid, e)) || recorder_begin(r, e)) {
 		recorder_free(r);
 		return -1;

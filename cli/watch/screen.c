@@ -49,9 +49,8 @@ struct display {
 
 static volatile sig_atomic_t is_signalled;
 
-static void on_signal(int sig)
+static void on_signal(int)
 {
-	(void) sig;
 	is_signalled = 1;
 }
 

@@ -5,6 +5,7 @@
 #include <dirent.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "child.h"
 
 #define PREFIX "topiary-"
@@ -68,10 +69,7 @@ static int file_add(struct step_files *s, const char *folder, const char *file)
 	return asprintf(is_trace ? &node->trace : &node->tasks, "%s/%s", folder, file) < 0 ? -1 : 0;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strverscmp(((const struct step_node *) a)->name, ((const struct step_node *) b)->name);
-}
+ORDER(by_name, struct step_node, strverscmp(x->name, y->name))
 
 /* Adds a step if the folder has its files. */
 static int folder_add(const char *folder, const char *name, struct step_files **list, unsigned *n, struct err *e)
@@ -123,10 +121,7 @@ static int steps_add(const char *where, const char *id, struct step_files **list
 	return rc;
 }
 
-static int by_step(const void *a, const void *b)
-{
-	return strverscmp(((const struct step_files *) a)->name, ((const struct step_files *) b)->name);
-}
+ORDER(by_step, struct step_files, strverscmp(x->name, y->name))
 
 /*
  * By scontrol(1), or sacct(1), which knows jobs that slurmctld has forgotten: as commands, because libslurm ends the

@@ -252,25 +252,6 @@ static int job_record(void *what, const char *path, struct err *e)
 	return fd < 0 ? err_set(e, "%s: %s", path, strerror(errno)) : top_job_record(what, fd, e);
 }
 
-/* Step after step, until the user or the job ends it. */
-static int show_job(const struct cmd *c, struct args *a, bool is_node, int *status, struct err *e)
-{
-	struct top_job j = { .cmd = c, .what = *a->record.command.list, .is_node = is_node };
-	const struct recording r = { job_record, &j, .ends_with_us = true, .is_job = true };
-	int rc;
-
-	if (a->record.output || a->record.hz != 1 || strcmp(a->record.set, "sw"))
-		return err_set(e, "--output, --hz and --set are of what is recorded here: a job has --topo-monitor");
-	a->show.stays = true;
-	do {
-		if ((rc = top_job_find(&j, e)) == 0)
-			rc = show_recording(&r, &a->show, NULL, status, e);
-		j.is_again = true;
-	} while (rc == 0 && *status == TOP_JOB_AGAIN);
-	top_job_free(&j);
-	return rc;
-}
-
 int cmd_top(struct cmd *c, int argc, char **argv, struct err *e)
 {
 	struct args a = { RECORD_DEFAULTS, { .speed = INFINITY }, NULL };
@@ -297,8 +278,23 @@ int cmd_top(struct cmd *c, int argc, char **argv, struct err *e)
 		process.ends_with_us = !word;
 		return show_recording(&process, &a.show, a.record.output, &c->status, e);
 	}
-	if (a.record.command.n == 1 && (top_job_is_name(word) || top_job_is_node(word)))
-		return show_job(c, &a, !top_job_is_name(word), &c->status, e);
+	if (a.record.command.n == 1 && (top_job_is_name(word) || top_job_is_node(word))) {
+		/* Step after step, until the user or the job ends it. */
+		struct top_job j = { .cmd = c, .what = *a.record.command.list, .is_node = !top_job_is_name(word) };
+		const struct recording r = { job_record, &j, .ends_with_us = true, .is_job = true };
+
+		if (a.record.output || a.record.hz != 1 || strcmp(a.record.set, "sw"))
+			return err_set(e, "--output, --hz and --set are of what is recorded here: a job has "
+				       "--topo-monitor");
+		a.show.stays = true;
+		do {
+			if ((rc = top_job_find(&j, e)) == 0)
+				rc = show_recording(&r, &a.show, NULL, &c->status, e);
+			j.is_again = true;
+		} while (rc == 0 && c->status == TOP_JOB_AGAIN);
+		top_job_free(&j);
+		return rc;
+	}
 	log_error("top: %s: %s", word, !access(word, F_OK) ? "not a Topiary trace, nor a command" : strchr(word, '/') ?
 		  strerror(ENOENT) : "no such file, command, job or node");
 	c->status = 127;

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/order.h"
 #include "base/printable.h"
 #include "trace/join.h"
 #include "trace/writer.h"
@@ -70,9 +71,8 @@ struct gather {
 
 static volatile sig_atomic_t is_stopped;
 
-static void on_stop(int sig)
+static void on_stop(int)
 {
-	(void) sig;
 	is_stopped = 1;
 }
 
@@ -292,10 +292,7 @@ static void srun_end(struct gather *g)
 
 /* --- the trace of all */
 
-static int by_name(const void *a, const void *b)
-{
-	return strverscmp(((const struct node *) a)->name, ((const struct node *) b)->name);
-}
+ORDER(by_name, struct node, strverscmp(x->name, y->name))
 
 static int begin(struct gather *g, struct err *e)
 {
@@ -349,29 +346,25 @@ static bool node_holds(struct node *x, double now)
 	return !x->is_silent;
 }
 
-/* What a node counted in its interval as what it would have been in ours. */
-static void node_add_values(const struct gather *g, const struct node *x, double seconds)
-{
-	const struct trace_head *h = &x->trace->head;
-	const unsigned *column = g->join.column[x->column];
-
-	for (unsigned i = 0; i < h->nevents; i++) {
-		const struct trace_event *event = &h->events[i];
-		double by = event->kind == TRACE_COUNTER ? seconds / x->span : 1;
-
-		for (unsigned c = event->column; c < event->column + h->levels[event->level].n; c++)
-			if (column[c] != TRACE_JOIN_NOWHERE && x->values[c] <= TRACE_VALUE_MAX)
-				g->values[column[c]] = fmin(x->values[c] * by, TRACE_VALUE_MAX / 2);
-	}
-}
-
 static int tick(struct gather *g, double now, struct err *e)
 {
 	for (unsigned c = 0; c < g->join.head.columns; c++)
 		g->values[c] = TRACE_ABSENT;
 	for (unsigned i = 0; i < g->n; i++)
 		if (node_holds(&g->nodes[i], now)) {
-			node_add_values(g, &g->nodes[i], now - g->last);
+			/* What a node counted in its interval as what it would have been in ours. */
+			const struct node *x = &g->nodes[i];
+			const struct trace_head *h = &x->trace->head;
+			const unsigned *column = g->join.column[x->column];
+
+			for (unsigned k = 0; k < h->nevents; k++) {
+				const struct trace_event *event = &h->events[k];
+				double by = event->kind == TRACE_COUNTER ? (now - g->last) / x->span : 1;
+
+				for (unsigned c = event->column; c < event->column + h->levels[event->level].n; c++)
+					if (column[c] != TRACE_JOIN_NOWHERE && x->values[c] <= TRACE_VALUE_MAX)
+						g->values[column[c]] = fmin(x->values[c] * by, TRACE_VALUE_MAX / 2);
+			}
 			g->nodes[i].is_new = false;
 		}
 	g->last = now;

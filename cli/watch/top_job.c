@@ -44,24 +44,6 @@ static int squeue(struct top_job *j, struct buf *out, struct err *e, const char 
 	return rc;
 }
 
-/* The newest first, so that of two that could be shown it is the one. */
-static void step_add(struct steps *s, const char *id, const char *nodes)
-{
-	const char *name = strchr(id, '.') + 1;
-	struct step new = { .number = isdigit((unsigned char) *name) ? strtoul(name, NULL, 10) + 1 : 0 };
-	unsigned at = s->n;
-
-	if (s->n == STEPS_MAX)	/* of so many at a time the oldest is not looked for */
-		free(s->list[--at].nodes);
-	else
-		s->n++;
-	snprintf(new.id, sizeof(new.id), "%s", id);
-	new.nodes = strdup(nodes);
-	for (; at && s->list[at - 1].number < new.number; at--)
-		s->list[at] = s->list[at - 1];
-	s->list[at] = new;
-}
-
 /* Those that run; Slurm's own step for processes of elsewhere, and ours, have nothing to show. */
 static int steps_of(struct top_job *j, const char *job, struct steps *s, struct err *e)
 {
@@ -74,8 +56,24 @@ static int steps_of(struct top_job *j, const char *job, struct steps *s, struct 
 		char *id = strsep(&line, " "), *nodes = strsep(&line, " ");
 
 		if (line && strchr(id, '.') && isdigit((unsigned char) *id) && !strstr(id, ".extern") &&
-		    !strchr(id, '+') && strcmp(line, STEP_NAME))
-			step_add(s, id, nodes);
+		    !strchr(id, '+') && strcmp(line, STEP_NAME)) {
+			/* The newest first, so that of two that could be shown it is the one. */
+			const char *name = strchr(id, '.') + 1;
+			struct step new = {0};
+			unsigned at = s->n;
+
+			if (isdigit((unsigned char) *name))
+				new.number = strtoul(name, NULL, 10) + 1;
+			if (s->n == STEPS_MAX)	/* of so many at a time the oldest is not looked for */
+				free(s->list[--at].nodes);
+			else
+				s->n++;
+			snprintf(new.id, sizeof(new.id), "%s", id);
+			new.nodes = strdup(nodes);
+			for (; at && s->list[at - 1].number < new.number; at--)
+				s->list[at] = s->list[at - 1];
+			s->list[at] = new;
+		}
 	}
 	buf_free(&text);
 	return rc;

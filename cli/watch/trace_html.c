@@ -32,24 +32,6 @@ struct html {
 
 /* --- steps --- */
 
-/* Counters add up, and are absent if a tick is; a gauge has its last value. */
-static void tick_add(struct html *p, const struct trace_block *b, unsigned tick)
-{
-	const struct trace_head *h = &p->trace->head;
-
-	for (const struct trace_event *x = h->events; x < h->events + h->nevents; x++)
-		for (unsigned c = x->column; c < x->column + h->levels[x->level].n; c++) {
-			uint64_t *sum = &p->step.values[c], value = b->values[(size_t) c * b->n + tick];
-
-			if (x->kind == TRACE_GAUGE || !p->ticks || value == TRACE_ABSENT)
-				*sum = value;
-			else if (*sum != TRACE_ABSENT)
-				*sum += value;
-		}
-	p->step.times[0] = b->times[tick];
-	p->ticks++;
-}
-
 static int step_end(struct html *p, struct err *e)
 {
 	int phase = p->phases ? trace_phases_at(p->phases, p->step.begin, p->step.times[0]) : -1;
@@ -77,8 +59,9 @@ static int step_end(struct html *p, struct err *e)
 /* Where blocks were lost, a step ends. */
 static int steps_read(struct html *p, struct err *e)
 {
+	const struct trace_head *h = &p->trace->head;
 	struct trace_block b = {0};
-	int rc = trace_block_resize(&p->step, &p->trace->head, 1, e);
+	int rc = trace_block_resize(&p->step, h, 1, e);
 
 	for (unsigned i = 0; rc == 0 && i < p->trace->nblocks; i++) {
 		rc = trace_read(p->trace, i, &b, e);
@@ -89,7 +72,18 @@ static int steps_read(struct html *p, struct err *e)
 				rc = step_end(p, e);
 			if (!p->ticks)
 				p->step.begin = begin;
-			tick_add(p, &b, k);
+			/* Counters add up, and are absent if a tick is; a gauge has its last value. */
+			for (const struct trace_event *x = h->events; x < h->events + h->nevents; x++)
+				for (unsigned c = x->column; c < x->column + h->levels[x->level].n; c++) {
+					uint64_t *sum = &p->step.values[c], value = b.values[(size_t) c * b.n + k];
+
+					if (x->kind == TRACE_GAUGE || !p->ticks || value == TRACE_ABSENT)
+						*sum = value;
+					else if (*sum != TRACE_ABSENT)
+						*sum += value;
+				}
+			p->step.times[0] = b.times[k];
+			p->ticks++;
 		}
 	}
 	trace_block_free(&b);

@@ -7,6 +7,7 @@
 #include <locale.h>
 
 #include "base/file.h"
+#include "base/order.h"
 
 /* --- levels --- */
 
@@ -62,12 +63,8 @@ static int levels_add(struct trace_tree *t, const struct formula *f, int deepest
 /* --- rows --- */
 
 /* What contains others comes before them; of equal ones the wider level. */
-static int by_place(const void *x, const void *y)
-{
-	const struct trace_tree_row *a = x, *b = y;
-
-	return COMPARE(a->first, b->first) ?: COMPARE(b->end, a->end) ?: COMPARE(a->level, b->level);
-}
+ORDER(by_place, struct trace_tree_row, COMPARE(x->first, y->first) ?: COMPARE(y->end, x->end) ?:
+      COMPARE(x->level, y->level))
 
 static int rows_make(struct trace_tree *t, struct err *e)
 {

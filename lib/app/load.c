@@ -13,9 +13,8 @@
 
 static _Thread_local struct err reason;
 
-static bool env_has(void *env, const char *name)
+static bool env_has(void *, const char *name)
 {
-	(void) env;
 	return getenv(name);
 }
 

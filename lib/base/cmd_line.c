@@ -38,27 +38,9 @@ static void number_store(const struct cmd_option *o, void *to, const char *text,
 		*(unsigned *) to = n;
 }
 
-static void keyword_store(const struct cmd_option *o, int *to, const char *text, struct argp_state *state)
-{
-	int n = o->value.parse(text);
-
-	if (n < 0)
-		argp_error(state, "--%s=%s: invalid value, expected one of: %s", o->name, text, o->value.keywords);
-	*to = n;
-}
-
 static bool option_ends(const struct cmd_option *o)
 {
 	return !o || (!o->name && !o->letter);
-}
-
-static void constant_store(const struct parser *p, const struct cmd_option *o, int *to, struct argp_state *state)
-{
-	for (const struct cmd_option *x = p->syntax->options; !option_ends(x); x++)
-		if (x != o && x->value.form == ARG_CONSTANT && x->value.at == o->value.at &&
-		    *to == (int) x->value.min)
-			argp_error(state, "--%s and --%s exclude each other", x->name, o->name);
-	*to = o->value.min;
 }
 
 static void option_store(const struct parser *p, const struct cmd_option *o, const char *text, struct argp_state *state)
@@ -74,13 +56,19 @@ static void option_store(const struct parser *p, const struct cmd_option *o, con
 		*(bool *) to = true;
 		break;
 	case ARG_CONSTANT:
-		constant_store(p, o, to, state);
+		for (const struct cmd_option *x = p->syntax->options; !option_ends(x); x++)
+			if (x != o && x->value.form == ARG_CONSTANT && x->value.at == o->value.at &&
+			    *(int *) to == (int) x->value.min)
+				argp_error(state, "--%s and --%s exclude each other", x->name, o->name);
+		*(int *) to = o->value.min;
 		break;
 	case ARG_NUMBER:
 		number_store(o, to, text, state);
 		break;
 	case ARG_KEYWORD:
-		keyword_store(o, to, text, state);
+		if ((*(int *) to = o->value.parse(text)) < 0)
+			argp_error(state, "--%s=%s: invalid value, expected one of: %s", o->name, text,
+				   o->value.keywords);
 		break;
 	case ARG_SET:
 	case ARG_OPTIONAL:

@@ -32,30 +32,26 @@ static void comm_ranks_free(struct comm_ranks *p)
 	free(p);
 }
 
-static int copy_none(MPI_Comm comm, int k, void *extra, void *value, void *out, int *flag)
+static int copy_none(MPI_Comm, int, void *, void *, void *, int *flag)
 {
-	(void) comm, (void) k, (void) extra, (void) value, (void) out;
 	*flag = 0;
 	return MPI_SUCCESS;
 }
 
-static int delete_attribute(MPI_Comm comm, int k, void *value, void *extra)
+static int delete_attribute(MPI_Comm, int, void *value, void *)
 {
-	(void) comm, (void) k, (void) extra;
 	comm_ranks_free(value);
 	return MPI_SUCCESS;
 }
 
-static int window_copy_none(MPI_Win window, int k, void *extra, void *value, void *out, int *flag)
+static int window_copy_none(MPI_Win, int, void *, void *, void *, int *flag)
 {
-	(void) window, (void) k, (void) extra, (void) value, (void) out;
 	*flag = 0;
 	return MPI_SUCCESS;
 }
 
-static int window_delete_attribute(MPI_Win window, int k, void *value, void *extra)
+static int window_delete_attribute(MPI_Win, int, void *value, void *)
 {
-	(void) window, (void) k, (void) extra;
 	comm_ranks_free(value);
 	return MPI_SUCCESS;
 }

@@ -95,9 +95,8 @@ static int add_header(struct curl_slist **list, const char *name, const char *va
 }
 
 /* topiaryd knows root's own request from one that a proxy of root's forwards. Without CAP_CHOWN it remains root's. */
-static int on_socket(void *owner, curl_socket_t fd, curlsocktype purpose)
+static int on_socket(void *owner, curl_socket_t fd, curlsocktype)
 {
-	(void) purpose;
 	if (*(const uid_t *) owner && !geteuid())
 		(void) !fchown(fd, *(const uid_t *) owner, -1);
 	return CURL_SOCKOPT_OK;

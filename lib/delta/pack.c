@@ -60,24 +60,6 @@ static int zstd_make(int level, struct bytes data, struct bytes base, struct buf
 	return rc;
 }
 
-/* One frame, nothing before or behind it, that does not say of itself to be longer than max. */
-static int frame_check(struct bytes in, size_t max, struct err *e)
-{
-	unsigned long long says = ZSTD_getFrameContentSize(in.at, in.len);
-	size_t frame;
-
-	if (in.len < 4 || memcmp(in.at, "\x28\xb5\x2f\xfd", 4) || says == ZSTD_CONTENTSIZE_ERROR)
-		return err_set(e, "not zstd data");
-	frame = ZSTD_findFrameCompressedSize(in.at, in.len);
-	if (ZSTD_isError(frame))
-		return err_set(e, "zstd: %s", ZSTD_getErrorName(frame));
-	if (frame != in.len)
-		return err_set(e, "zstd: %zu bytes after the frame", in.len - frame);
-	if (says != ZSTD_CONTENTSIZE_UNKNOWN && says > max)
-		return err_set(e, "zstd: %llu bytes decompressed, at most %zu are allowed", says, max);
-	return 0;
-}
-
 static int zstd_stream(ZSTD_DCtx *z, struct bytes in, size_t max, struct buf *out, struct err *e)
 {
 	ZSTD_inBuffer from = { in.at, in.len, 0 };
@@ -122,11 +104,20 @@ static int zstd_open(struct bytes in, struct bytes base, size_t max, struct buf 
 {
 	unsigned long long says = ZSTD_getFrameContentSize(in.at, in.len);
 	int window = base.len ? WINDOW_LOG_MAX : WINDOW_LOG_ALONE;
+	size_t frame;
 	ZSTD_DCtx *z;
 	int rc = -1;
 
-	if (frame_check(in, max, e))
-		return -1;
+	/* One frame, nothing before or behind it, that does not say of itself to be longer than max. */
+	if (in.len < 4 || memcmp(in.at, "\x28\xb5\x2f\xfd", 4) || says == ZSTD_CONTENTSIZE_ERROR)
+		return err_set(e, "not zstd data");
+	frame = ZSTD_findFrameCompressedSize(in.at, in.len);
+	if (ZSTD_isError(frame))
+		return err_set(e, "zstd: %s", ZSTD_getErrorName(frame));
+	if (frame != in.len)
+		return err_set(e, "zstd: %zu bytes after the frame", in.len - frame);
+	if (says != ZSTD_CONTENTSIZE_UNKNOWN && says > max)
+		return err_set(e, "zstd: %llu bytes decompressed, at most %zu are allowed", says, max);
 	z = ZSTD_createDCtx();
 	if (!z || ZSTD_isError(ZSTD_DCtx_setParameter(z, ZSTD_d_windowLogMax, window)) ||
 	    (base.len && ZSTD_isError(ZSTD_DCtx_refPrefix(z, base.at, base.len))))

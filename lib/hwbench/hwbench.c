@@ -3,11 +3,11 @@
 #include "hwbench/hwbench.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "base/order.h"
 
 /* --- teams: threads, each on a core of its own, that do the same thing at the same time --- */
 
@@ -213,10 +213,7 @@ static int handover_pair(hwloc_topology_t t, hwloc_obj_t from, hwloc_obj_t to, d
 	return 0;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	return COMPARE(*(const double *) a, *(const double *) b);
-}
+ORDER(by_time, double, COMPARE(*x, *y))
 
 /* Pairs that begin at cores all over the node: the first other core that differs first at this level. */
 static unsigned pairs_find(hwloc_topology_t t, enum level level, hwloc_obj_t pairs[static HANDOVER_PAIRS][2])
@@ -330,24 +327,6 @@ static hwloc_obj_t own_core(const struct run *r, unsigned numa)
 	hwloc_obj_t core = core_in(r, numa_at(r, numa)->cpuset, 0);
 
 	return core && team_numa(r->t, core) == numa_at(r, numa) ? core : NULL;
-}
-
-static int handovers_between(struct run *r)
-{
-	struct hwbench *b = r->b;
-
-	for (unsigned from = 0; from < b->numas; from++)
-		for (unsigned to = from + 1; to < b->numas; to++, step(r)) {
-			hwloc_obj_t x = own_core(r, from), y = own_core(r, to);
-			double *way = &b->between[from * b->numas + to];
-
-			if (!x || !y)
-				continue;
-			if (handover_pair(r->t, x, y, r->seconds, way, r->err))
-				return -1;
-			b->between[to * b->numas + from] = *way;
-		}
-	return 0;
 }
 
 /* --- latency --- */
@@ -513,13 +492,6 @@ static const struct {
 
 #define MEASURED (sizeof(measured) / sizeof(measured[0]))
 
-static hwloc_obj_t domain_object(const struct run *r, size_t i)
-{
-	hwloc_obj_t o = hwloc_get_obj_by_type(r->t, measured[i].type, 0);
-
-	return o && cores_in(r, o->cpuset) > 1 ? o : NULL;
-}
-
 /* Domains of the same cores are measured once: the outermost. */
 static int domains_begin(struct run *r, hwloc_obj_t objects[static MEASURED])
 {
@@ -529,9 +501,10 @@ static int domains_begin(struct run *r, hwloc_obj_t objects[static MEASURED])
 		return err_set(r->err, "out of memory");
 	for (size_t i = 0; i < MEASURED; i++) {
 		struct hwbench_domain *d = &b->domains[b->ndomains];
-		hwloc_obj_t o = domain_object(r, i);
+		hwloc_obj_t o = hwloc_get_obj_by_type(r->t, measured[i].type, 0);
 
-		if (!o || (b->ndomains && hwloc_bitmap_isequal(o->cpuset, objects[b->ndomains - 1]->cpuset)))
+		if (!o || cores_in(r, o->cpuset) < 2 ||
+		    (b->ndomains && hwloc_bitmap_isequal(o->cpuset, objects[b->ndomains - 1]->cpuset)))
 			continue;
 		*d = (struct hwbench_domain){ .level = measured[i].level, .cores = cores_in(r, o->cpuset) };
 		d->n = counts_of(d->cores, NULL);
@@ -589,8 +562,17 @@ int hwbench_run(struct hwbench *b, hwloc_topology_t t, double seconds,
 		qsort(times, b->handovers[level].pairs, sizeof(*times), by_time);
 		b->handovers[level].seconds = b->handovers[level].pairs ? times[b->handovers[level].pairs / 2] : 0;
 	}
-	if (handovers_between(&r))
-		return -1;
+	for (unsigned from = 0; from < b->numas; from++)
+		for (unsigned to = from + 1; to < b->numas; to++, step(&r)) {
+			hwloc_obj_t x = own_core(&r, from), y = own_core(&r, to);
+			double *way = &b->between[from * b->numas + to];
+
+			if (!x || !y)
+				continue;
+			if (handover_pair(r.t, x, y, r.seconds, way, r.err))
+				return -1;
+			b->between[to * b->numas + from] = *way;
+		}
 	for (unsigned to = 0; to < b->numas; to++)
 		if (latencies_to(&r, to) || bandwidths_to(&r, to))
 			return -1;

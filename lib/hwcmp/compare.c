@@ -2,6 +2,7 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "hwcmp/compare.h"
 #include "base/array.h"
+#include "base/order.h"
 #include "hwcmp/compare_parts.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -44,20 +45,11 @@ static int same_order(const struct compare_remark *a, const struct compare_remar
 	return strcmp(a->kind, b->kind) ?: strcmp(a->c.words, b->c.words);
 }
 
-static int fold_order(const void *x, const void *y)
-{
-	const struct compare_remark *a = x, *b = y;
+ORDER(fold_order, struct compare_remark, same_order(x, y) ?: COMPARE(x->number, y->number) ?:
+      COMPARE(x->order, y->order))
 
-	return same_order(a, b) ?: COMPARE(a->number, b->number) ?: COMPARE(a->order, b->order);
-}
-
-static int final_order(const void *x, const void *y)
-{
-	const struct compare_remark *a = x, *b = y;
-
-	return COMPARE(b->c.severity, a->c.severity) ?: COMPARE(a->order, b->order) ?:
-	       strcmp(a->c.words, b->c.words);
-}
+ORDER(final_order, struct compare_remark, COMPARE(y->c.severity, x->c.severity) ?: COMPARE(x->order, y->order) ?:
+      strcmp(x->c.words, y->c.words))
 
 /* "cores 3,16-19" */
 static char *fold_label(const struct compare_remark *list, size_t n)
@@ -226,12 +218,7 @@ static void info_remark(void *user, const char *name, const char *from, const ch
 			  compare_fact_direction(name, from, to), name, from, to, &tail);
 }
 
-static int pair_order(const void *x, const void *y)
-{
-	const struct tree_pair *const *a = x, *const *b = y;
-
-	return strcmp((*a)->name, (*b)->name) ?: COMPARE(*a, *b);
-}
+ORDER(pair_order, struct tree_pair *const, strcmp((*x)->name, (*y)->name) ?: COMPARE(*x, *y))
 
 int compare_pairs(const struct tree_pair *x, size_t nx, const struct tree_pair *y, size_t ny,
 		  void (*report)(void *user, const char *name, const char *from, const char *to), void *user)

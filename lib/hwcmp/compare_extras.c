@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "base/std.h"
+#include "base/order.h"
 #include "hwcmp/compare_parts.h"
 
 /* One structure outside the objects: an element of the extras, and its children. */
@@ -32,12 +32,7 @@ struct values {
 #define EFFICIENCY "forced_efficiency"
 #define KINDS_MAX 64	/* of CPUs: more than any machine has are not ranked */
 
-static int part_order(const void *x, const void *y)
-{
-	const struct part *a = x, *b = y;
-
-	return strcmp(a->name, b->name) ?: COMPARE(a->head, b->head);
-}
+ORDER(part_order, struct part, strcmp(x->name, y->name) ?: COMPARE(x->head, y->head))
 
 static int parts_make(const struct tree *t, struct parts *out)
 {
@@ -89,12 +84,7 @@ static long common_number(const struct compare_side *s, bool second, long object
 	return second ? s->partner[object] : object;
 }
 
-static int value_order(const void *x, const void *y)
-{
-	const struct value *a = x, *b = y;
-
-	return COMPARE(a->of, b->of) ?: COMPARE(a->to, b->to);
-}
+ORDER(value_order, struct value, COMPARE(x->of, y->of) ?: COMPARE(x->to, y->to))
 
 /* With gp_index the text has "12 " or "NUMANode:12 ". */
 struct named {
@@ -102,12 +92,7 @@ struct named {
 	long object;
 };
 
-static int named_order(const void *x, const void *y)
-{
-	const struct named *a = x, *b = y;
-
-	return COMPARE(a->os, b->os);
-}
+ORDER(named_order, struct named, COMPARE(x->os, y->os))
 
 /* The words of all texts of this tag in a part, in *text; NULL when memory is short. Free both. */
 static char **words_split(const struct part *p, enum xml_tag tag, char **text, size_t *n)

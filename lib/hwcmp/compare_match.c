@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "base/std.h"
+#include "base/order.h"
 #include "hwcmp/compare_parts.h"
 
 #include <fnmatch.h>
@@ -125,12 +125,7 @@ static bool key_write(const struct compare_match *m, int side, size_t object, en
 	}
 }
 
-static int key_order(const void *x, const void *y)
-{
-	const struct key *a = x, *b = y;
-
-	return strcmp(a->text, b->text) ?: COMPARE(a->object, b->object);
-}
+ORDER(key_order, struct key, strcmp(x->text, y->text) ?: COMPARE(x->object, y->object))
 
 static int keys_make(const struct compare_match *m, int side, enum key_kind kind, struct keys *k)
 {
@@ -211,12 +206,8 @@ struct rest {
 	size_t object;
 };
 
-static int rest_order(const void *x, const void *y)
-{
-	const struct rest *a = x, *b = y;
-
-	return COMPARE(a->type, b->type) ?: COMPARE(a->package, b->package) ?: COMPARE(a->object, b->object);
-}
+ORDER(rest_order, struct rest, COMPARE(x->type, y->type) ?: COMPARE(x->package, y->package) ?:
+      COMPARE(x->object, y->object))
 
 /* In order, those of a type in a package; only: of this type alone, anywhere. */
 static int pair_rest(struct compare_match *m, const char *only)

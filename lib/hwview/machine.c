@@ -22,20 +22,6 @@ static int xml_load(hwloc_topology_t t, const char *buffer, int size)
 
 #define HWLOC_MAJOR (HWLOC_API_VERSION >> 16)
 
-/* hwloc reports everything that it cannot load as an invalid argument: finds the reason. */
-static void load_error(const char *xml, struct err *e)
-{
-	static const char version[] = "<topology version=\"";
-	const char *reason = strerror(errno), *root = strstr(xml, version);
-	unsigned long format = root ? strtoul(root + strlen(version), NULL, 10) : 0;
-
-	if (format > HWLOC_MAJOR)
-		err_set(e, "XML of hwloc %lu, and this is hwloc %d: set ExportFormat=%d in topiary.conf and restart "
-			"topiary-agent", format, HWLOC_MAJOR, HWLOC_MAJOR);
-	else
-		err_set(e, "hwloc cannot load the XML: %s", reason);
-}
-
 hwloc_topology_t machine_load(const char *xml, size_t len, struct err *e)
 {
 	hwloc_topology_t t;
@@ -50,7 +36,16 @@ hwloc_topology_t machine_load(const char *xml, size_t len, struct err *e)
 		return NULL;
 	}
 	if (xml_load(t, copy, len + 1)) {
-		load_error(copy, e);
+		/* hwloc reports everything that it cannot load as an invalid argument: finds the reason. */
+		static const char version[] = "<topology version=\"";
+		const char *reason = strerror(errno), *root = strstr(copy, version);
+		unsigned long format = root ? strtoul(root + strlen(version), NULL, 10) : 0;
+
+		if (format > HWLOC_MAJOR)
+			err_set(e, "XML of hwloc %lu, and this is hwloc %d: set ExportFormat=%d in topiary.conf and "
+				"restart topiary-agent", format, HWLOC_MAJOR, HWLOC_MAJOR);
+		else
+			err_set(e, "hwloc cannot load the XML: %s", reason);
 		hwloc_topology_destroy(t);
 		t = NULL;
 	}

@@ -80,15 +80,3 @@ int restrict_to_cpus(hwloc_topology_t t, hwloc_const_bitmap_t cpus, struct err *
 {
 	return topology_cut(t, cpus) ? err_set(e, "hwloc cannot restrict the topology: %s", strerror(errno)) : 0;
 }
-
-int restrict_xml(const char *xml, size_t len, const char *cores, struct buf *out, struct err *e)
-{
-	hwloc_topology_t t = machine_load(xml, len, e);
-	int rc;
-
-	if (!t)
-		return -1;
-	rc = restrict_topology(t, cores, e) || machine_export(t, out, e);
-	hwloc_topology_destroy(t);
-	return rc ? -1 : 0;
-}

@@ -32,9 +32,3 @@ int restrict_topology(hwloc_topology_t t, const char *cores, struct err *e);
  * The same to some of its PUs, those of the set that it has: 0, or -1 with t only usable for hwloc_topology_destroy.
  */
 int restrict_to_cpus(hwloc_topology_t t, hwloc_const_bitmap_t cpus, struct err *e);
-
-/*
- * The same from XML to XML, which must be our own node's export: hwloc is not safe against hostile XML. 0, or -1 with
- * out untouched. The caller frees out.
- */
-int restrict_xml(const char *xml, size_t len, const char *cores, struct buf *out, struct err *e);

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 
 #include "base/array.h"
+#include "base/order.h"
 
 #define MAX_DEPTH 64
 #define MAX_OBJECTS 200000u
@@ -64,12 +65,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct reader *r, const 
 
 /* --- numbers of objects --- */
 
-static int id_order(const void *a, const void *b)
-{
-	const struct xml_id *x = a, *y = b;
-
-	return COMPARE(x->gp, y->gp);
-}
+ORDER(id_order, struct xml_id, COMPARE(x->gp, y->gp))
 
 unsigned xml_ids_find(const struct xml_ids *s, uint64_t gp)
 {

@@ -354,22 +354,6 @@ struct reading {
 	uint64_t value, enabled, running;
 };
 
-/* Of all events of a PU. */
-static void groups_read(const struct counters_pu *c, const struct counter *pu, struct reading *out)
-{
-	for (unsigned i = 1; i < c->nevents; i++) {
-		uint64_t got[3 + MONITOR_EVENTS_MAX];	/* their number, time enabled, time running, their counts */
-		unsigned n = 0;
-
-		if (pu[i].fd < 0 || pu[i].leader != i ||
-		    read(pu[i].fd, got, sizeof(got)) < (ssize_t) (4 * sizeof(*got)))
-			continue;
-		for (unsigned k = i; k < c->nevents && n < got[0]; k++)
-			if (pu[k].fd >= 0 && pu[k].leader == i)
-				out[k] = (struct reading){ true, got[3 + n++], got[1], got[2] };
-	}
-}
-
 struct trouble {
 	bool is_crowded;		/* others use the counters of the hardware */
 	bool has_stood;			/* the kernel has taken events off their PU, which was offline */
@@ -427,7 +411,18 @@ void counters_pu_read(struct counters_pu *c, uint64_t ns, uint64_t *values)
 		struct reading now[MONITOR_EVENTS_MAX] = {0};
 		struct trouble t = {0};
 
-		groups_read(c, at, now);
+		/* Of all events of a PU. */
+		for (unsigned i = 1; i < c->nevents; i++) {
+			uint64_t got[3 + MONITOR_EVENTS_MAX];	/* number, time enabled, time running, counts */
+			unsigned n = 0;
+
+			if (at[i].fd < 0 || at[i].leader != i ||
+			    read(at[i].fd, got, sizeof(got)) < (ssize_t) (4 * sizeof(*got)))
+				continue;
+			for (unsigned k = i; k < c->nevents && n < got[0]; k++)
+				if (at[k].fd >= 0 && at[k].leader == i)
+					now[k] = (struct reading){ true, got[3 + n++], got[1], got[2] };
+		}
 		values[p] = busy_since(at, failed ? OFFLINE : values[p], ns);
 		for (unsigned i = 1; i < c->nevents; i++)
 			values[(size_t) i * c->ncpus + p] =

@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/core_set.h"
 #include "base/number.h"
+#include "base/order.h"
 #include "shape/hostlist.h"
 
 #define NODE_SHARES 4		/* that a core may be in, before a node's jobs are not believed */
@@ -177,12 +178,7 @@ static int share_node(const char *name, void *user)
 	return a->cores ? 0 : -1;
 }
 
-static int by_node(const void *a, const void *b)
-{
-	const struct audit_alloc *x = a, *y = b;
-
-	return COMPARE(x->node, y->node) ?: COMPARE(x->start, y->start) ?: COMPARE(x->job, y->job);
-}
+ORDER(by_node, struct audit_alloc, COMPARE(x->node, y->node) ?: COMPARE(x->start, y->start) ?: COMPARE(x->job, y->job))
 
 static int jobs_prepare(struct audit *u, struct err *e)
 {
@@ -230,10 +226,7 @@ static int jobs_prepare(struct audit *u, struct err *e)
 	return 0;
 }
 
-static int descending(const void *a, const void *b)
-{
-	return COMPARE(*(const unsigned *) b, *(const unsigned *) a);
-}
+ORDER(descending, unsigned, COMPARE(*y, *x))
 
 static unsigned touched(const struct audit_domains *d, const uint64_t *set)
 {

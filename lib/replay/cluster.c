@@ -6,22 +6,6 @@
 #include "score/numa_memory.h"
 #include "shape/hostlist.h"
 
-/* The innermost domains of a level. */
-static int ranges_find(const struct shape *s, enum level level, struct cluster_ranges *out)
-{
-	if (!(out->list = malloc(s->ndomains * sizeof(*out->list))))
-		return -1;
-	for (size_t i = 0; i < s->ndomains; i++) {
-		const struct shape_domain *d = &s->domains[i], *inner = d + 1, *end = s->domains + s->ndomains;
-
-		while (inner < end && inner->first < d->first + d->cores && inner->level != level)
-			inner++;
-		if (d->level == level && (inner == end || inner->first >= d->first + d->cores))
-			out->list[out->n++] = (struct cluster_range){ d->first, d->cores };
-	}
-	return 0;
-}
-
 static int kind_init(struct cluster_kind *k, const struct shape *s, unsigned index)
 {
 	*k = (struct cluster_kind){ .shape = s, .index = index, .threads = s->pus / s->cores,
@@ -31,8 +15,19 @@ static int kind_init(struct cluster_kind *k, const struct shape *s, unsigned ind
 	for (size_t i = 0; i < s->ndevices; i++)
 		k->gpus += !strcmp(s->devices[i].type, "GPU");
 	for (int level = LEVEL_NODE; level < LEVEL_CORE; level++) {
-		if (ranges_find(s, level, &k->at[level]))
+		/* The innermost domains of a level. */
+		struct cluster_ranges *out = &k->at[level];
+
+		if (!(out->list = malloc(s->ndomains * sizeof(*out->list))))
 			return -1;
+		for (size_t i = 0; i < s->ndomains; i++) {
+			const struct shape_domain *d = &s->domains[i], *inner = d + 1, *end = s->domains + s->ndomains;
+
+			while (inner < end && inner->first < d->first + d->cores && inner->level != level)
+				inner++;
+			if (d->level == level && (inner == end || inner->first >= d->first + d->cores))
+				out->list[out->n++] = (struct cluster_range){ d->first, d->cores };
+		}
 		if (k->at[level].n)
 			continue;
 		free(k->at[level].list);

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "shape/hostlist.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -296,22 +297,6 @@ static int read_request(struct reader *r, struct past_job *job)
 	return 0;
 }
 
-/* "{1,1,2}": the node of each CPU, those of a node together. */
-static unsigned swf_nodes(const char *list)
-{
-	unsigned long last = 0, is;
-	unsigned n = 0;
-	char *end;
-
-	while (*list == '{' || *list == ',') {
-		is = strtoul(list + 1, &end, 10);
-		n += list + 1 < end && (!n || is != last);
-		last = is;
-		list = end;
-	}
-	return *list == '}' ? n : 0;
-}
-
 static int read_size(struct reader *r, struct past_job *job)
 {
 	static const enum column cpu_columns[] = { ALLOC_CPUS, N_CPUS, REQ_CPUS };
@@ -330,8 +315,19 @@ static int read_size(struct reader *r, struct past_job *job)
 	job->task_cpus += !job->task_cpus;
 	if (r->is_swf && r->nodes && r->nodes->cpus) {
 		unsigned least = (job->tasks + r->nodes->cpus - 1) / r->nodes->cpus;
+		const char *list = r->values[NODE_OF_CPU];
+		unsigned long last = 0, is;
+		unsigned n = 0;
+		char *end;
 
-		job->nodes = swf_nodes(r->values[NODE_OF_CPU]);
+		/* "{1,1,2}": the node of each CPU, those of a node together. */
+		while (*list == '{' || *list == ',') {
+			is = strtoul(list + 1, &end, 10);
+			n += list + 1 < end && (!n || is != last);
+			last = is;
+			list = end;
+		}
+		job->nodes = *list == '}' ? n : 0;
 		job->nodes = job->nodes < least ? least : job->nodes > job->tasks ? job->tasks : job->nodes;
 	}
 	if (!job->nodes || job->tasks < job->nodes)
@@ -453,12 +449,7 @@ void jobs_free(struct jobs *jobs)
 }
 
 /* In one array, the address is the order. */
-static int submit_compare(const void *a, const void *b)
-{
-	const struct past_job *const *x = a, *const *y = b;
-
-	return COMPARE((*x)->submit, (*y)->submit) ?: COMPARE(*x, *y);
-}
+ORDER(submit_compare, struct past_job *const, COMPARE((*x)->submit, (*y)->submit) ?: COMPARE(*x, *y))
 
 int jobs_sort(struct jobs *jobs)
 {

@@ -3,6 +3,7 @@
 #include "replay/place.h"
 
 #include "base/core_set.h"
+#include "base/order.h"
 #include "score/chooser.h"
 #include "score/numa_memory.h"
 
@@ -179,12 +180,7 @@ static unsigned nodes_find(void *user, uint32_t tasks, const bool *chosen)
 	return n;
 }
 
-static int by_node(const void *a, const void *b)
-{
-	const struct candidate_node *x = a, *y = b;
-
-	return x->node - y->node;
-}
+ORDER(by_node, struct candidate_node, x->node - y->node)
 
 int placer_choose(struct placer *p, const struct cluster_room *r, const struct past_job *job,
 		  const struct request *want,
@@ -454,10 +450,7 @@ static void node_select(struct selection *s, unsigned node)
 	s->left--;
 }
 
-static int unsigned_compare(const void *a, const void *b)
-{
-	return COMPARE(*(const unsigned *) a, *(const unsigned *) b);
-}
+ORDER(unsigned_compare, unsigned, COMPARE(*x, *y))
 
 /* Ascending, into nodes[job->nodes]. */
 static int stock_nodes(const struct cluster_room *r, const struct past_job *job, unsigned *nodes)

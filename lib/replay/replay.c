@@ -2,6 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "replay/replay.h"
 
+#include "base/order.h"
+
 /* A job in the simulation. */
 struct turn {
 	const struct past_job *job;
@@ -149,12 +151,7 @@ static void tally_job(struct replay *r, const struct past_job *job, const struct
 	r->tally.ratios += (double) j->touched / j->ideal;
 }
 
-static int wait_compare(const void *a, const void *b)
-{
-	const struct wait *x = a, *y = b;
-
-	return COMPARE(x->ms, y->ms);
-}
+ORDER(wait_compare, struct wait, COMPARE(x->ms, y->ms))
 
 /* The least wait that at least so many percent of the jobs did not exceed; the waits are sorted. */
 static struct replay_waits waits_of(const struct wait *waits, size_t n, enum replay_class class)
@@ -179,24 +176,6 @@ static struct replay_waits waits_of(const struct wait *waits, size_t n, enum rep
 static double share_of(double part, double whole)
 {
 	return whole > 0 ? part / whole : 0;
-}
-
-static void tally_end(struct replay *r, struct replay_result *out)
-{
-	struct tally *t = &r->tally;
-	double all = (double) (t->last - t->first) * r->cluster->cores;
-	size_t n = r->result.jobs;
-
-	*out = r->result;
-	qsort(t->waits, n, sizeof(*t->waits), wait_compare);
-	for (enum replay_class c = 0; c < REPLAY_CLASSES; c++)
-		out->waits[c] = waits_of(t->waits, n, c);
-	for (size_t i = 0; i < JUDGED_LEVELS; i++)
-		out->loose[i] = share_of(t->loose_time[i], t->free_time);
-	out->touched_to_ideal = share_of(t->ratios, n);
-	out->utilisation = share_of(all - t->free_time, all);
-	out->wait_median = n ? t->waits[(n - 1) / 2].ms : 0;
-	out->makespan = t->last - t->first;
 }
 
 /* --- placement --- */
@@ -266,44 +245,6 @@ static void list_remove(struct turn **list, size_t n, size_t at)
 static long long time_limit(const struct turn *t)
 {
 	return t->job->limit ? t->job->limit : t->job->run;
-}
-
-/* Takes ownership of the shares, or frees them. */
-static int job_start(struct replay *r, struct turn *t, struct cluster_shares *shares,
-		     const struct judgement *judgement)
-{
-	t->shares = shares;
-	t->end = r->now + t->job->run;
-	t->due = r->now + time_limit(t);
-	if (cluster_room_occupy(&r->room, shares))
-		return err_set(r->err, "%s: job %s was given cores or memory that other jobs hold", r->policy->name,
-			       t->job->name);
-	list_insert(r->by_end, r->running, order_find(r->by_end, r->running, t, end_compare), t);
-	list_insert(r->by_due, r->running, order_find(r->by_due, r->running, t, due_compare), t);
-	r->running++;
-	r->changes++;
-	tally_room(&r->tally, &r->room, shares);
-	tally_job(r, t->job, judgement);
-	if (r->watch && r->watch->started)
-		r->watch->started(r->watch->user, t->job, shares, r->now);
-	return 0;
-}
-
-static void job_finish(struct replay *r)
-{
-	struct turn *t = r->by_end[0];
-
-	list_remove(r->by_due, r->running, order_find(r->by_due, r->running, t, due_compare));
-	list_remove(r->by_end, r->running--, 0);
-	cluster_room_release(&r->room, t->shares);
-	tally_room(&r->tally, &r->room, t->shares);
-	if (r->watch && r->watch->ended)
-		r->watch->ended(r->watch->user, t->job, t->shares, r->now);
-	free(t->shares);
-	t->shares = NULL;
-	r->ends++;
-	r->changes++;
-	r->reserved = 0;
 }
 
 /* --- the queue --- */
@@ -395,7 +336,22 @@ static int queue_try(struct replay *r, size_t at)
 		r->result.backfilled++;
 	else
 		r->reserved = 0;
-	return job_start(r, t, shares, &judgement);
+	/* From here on the turn owns the shares. */
+	t->shares = shares;
+	t->end = r->now + t->job->run;
+	t->due = r->now + time_limit(t);
+	if (cluster_room_occupy(&r->room, shares))
+		return err_set(r->err, "%s: job %s was given cores or memory that other jobs hold", r->policy->name,
+			       t->job->name);
+	list_insert(r->by_end, r->running, order_find(r->by_end, r->running, t, end_compare), t);
+	list_insert(r->by_due, r->running, order_find(r->by_due, r->running, t, due_compare), t);
+	r->running++;
+	r->changes++;
+	tally_room(&r->tally, &r->room, shares);
+	tally_job(r, t->job, &judgement);
+	if (r->watch && r->watch->started)
+		r->watch->started(r->watch->user, t->job, shares, r->now);
+	return 0;
 }
 
 static int queue_schedule(struct replay *r)
@@ -426,8 +382,21 @@ static int pass_time(struct replay *r)
 			r->tally.loose_time[i] += ms * r->tally.loose_now[i];
 		r->tally.free_time += ms * r->room.total;
 		r->tally.last = r->now;
-		while (r->running && r->by_end[0]->end == r->now)
-			job_finish(r);
+		while (r->running && r->by_end[0]->end == r->now) {
+			struct turn *t = r->by_end[0];
+
+			list_remove(r->by_due, r->running, order_find(r->by_due, r->running, t, due_compare));
+			list_remove(r->by_end, r->running--, 0);
+			cluster_room_release(&r->room, t->shares);
+			tally_room(&r->tally, &r->room, t->shares);
+			if (r->watch && r->watch->ended)
+				r->watch->ended(r->watch->user, t->job, t->shares, r->now);
+			free(t->shares);
+			t->shares = NULL;
+			r->ends++;
+			r->changes++;
+			r->reserved = 0;
+		}
 		for (; r->come < r->n && r->turns[r->come].job->submit == r->now; r->come++)
 			if (r->turns[r->come].class->refused)
 				r->result.refused++;
@@ -536,25 +505,6 @@ static int replay_init(struct replay *r, const struct jobs *jobs)
 	return classes_find(r);
 }
 
-static void replay_free(struct replay *r)
-{
-	for (size_t i = 0; r->turns && i < r->n; i++)
-		free(r->turns[i].shares);
-	for (size_t i = 0; i < JUDGED_LEVELS; i++)
-		free(r->tally.loose[i]);
-	free(r->tally.waits);
-	free(r->turns);
-	free(r->classes);
-	free(r->queue);
-	free(r->by_end);
-	free(r->by_due);
-	free(r->nodes);
-	free(r->plan);
-	placer_free(r->placer);
-	cluster_room_free(&r->room);
-	cluster_room_free(&r->later);
-}
-
 int replay_run(const struct cluster *c, const struct jobs *jobs, const struct replay_policy *policy,
 	       const struct replay_watch *watch, struct replay_result *out, struct err *e)
 {
@@ -563,8 +513,36 @@ int replay_run(const struct cluster *c, const struct jobs *jobs, const struct re
 
 	if (!rc)
 		rc = pass_time(&r);
-	if (!rc)
-		tally_end(&r, out);
-	replay_free(&r);
+	if (!rc) {
+		struct tally *t = &r.tally;
+		double all = (double) (t->last - t->first) * r.cluster->cores;
+		size_t n = r.result.jobs;
+
+		*out = r.result;
+		qsort(t->waits, n, sizeof(*t->waits), wait_compare);
+		for (enum replay_class class = 0; class < REPLAY_CLASSES; class++)
+			out->waits[class] = waits_of(t->waits, n, class);
+		for (size_t i = 0; i < JUDGED_LEVELS; i++)
+			out->loose[i] = share_of(t->loose_time[i], t->free_time);
+		out->touched_to_ideal = share_of(t->ratios, n);
+		out->utilisation = share_of(all - t->free_time, all);
+		out->wait_median = n ? t->waits[(n - 1) / 2].ms : 0;
+		out->makespan = t->last - t->first;
+	}
+	for (size_t i = 0; r.turns && i < r.n; i++)
+		free(r.turns[i].shares);
+	for (size_t i = 0; i < JUDGED_LEVELS; i++)
+		free(r.tally.loose[i]);
+	free(r.tally.waits);
+	free(r.turns);
+	free(r.classes);
+	free(r.queue);
+	free(r.by_end);
+	free(r.by_due);
+	free(r.nodes);
+	free(r.plan);
+	placer_free(r.placer);
+	cluster_room_free(&r.room);
+	cluster_room_free(&r.later);
 	return rc;
 }

@@ -94,18 +94,6 @@ static struct scontrol_node *node_add(struct scontrol *s, const char *name)
 	return n;
 }
 
-/* Of "IDLE", "MIXED+PLANNED", "DOWN*", "IDLE+DRAIN". */
-static bool is_away(const char *state)
-{
-	static const char *const words[] = { "*", "DOWN", "DRAIN", "FAIL", "FUTURE", "INVALID", "MAINT", "POWER",
-					     "REBOOT", "RESERVED", "RESPOND", "UNKNOWN" };
-	size_t i = 0;
-
-	while (i < COUNT(words) && !strstr(state, words[i]))
-		i++;
-	return i < COUNT(words);
-}
-
 #define AFFINITY "match socket boundaries"
 
 struct reading {
@@ -139,28 +127,19 @@ static void node_word(void *user, const char *key, char *value, const char *rest
 		n->reserved = value;
 	else if (!strcmp(key, "Partitions"))
 		n->partitions = value;
-	else if (!strcmp(key, "State"))
-		n->away = is_away(value);
-	else if (!strcmp(key, "BootTime"))
+	else if (!strcmp(key, "State")) {
+		/* Of "IDLE", "MIXED+PLANNED", "DOWN*", "IDLE+DRAIN". */
+		static const char *const words[] = { "*", "DOWN", "DRAIN", "FAIL", "FUTURE", "INVALID", "MAINT",
+						     "POWER", "REBOOT", "RESERVED", "RESPOND", "UNKNOWN" };
+		size_t i = 0;
+
+		while (i < COUNT(words) && !strstr(value, words[i]))
+			i++;
+		n->away = i < COUNT(words);
+	} else if (!strcmp(key, "BootTime"))
 		n->whole = true;
 	else if (!strcmp(key, "Reason"))
 		n->affinity = memmem(rest, strcspn(rest, "\n"), AFFINITY, strlen(AFFINITY));
-}
-
-/* The last number of a record that is cut short may be, too: "Sockets=1" of 16. */
-static void drop_cut_nodes(struct scontrol *s)
-{
-	size_t n = s->nnodes;
-
-	string_map_free(&s->names);
-	s->nnodes = 0;
-	for (size_t i = 0; i < n; i++)
-		if (!s->nodes[i].whole)
-			s->refused++;
-		else if (string_map_add(&s->names, s->nodes[i].name) == STRING_MAP_NONE)
-			s->failed = true;
-		else
-			s->nodes[s->nnodes++] = s->nodes[i];
 }
 
 /* The name whose first word is `first`: what comes before the next word of every release, or the line's end. */
@@ -289,27 +268,6 @@ static const char *list_joined(struct scontrol *s, const json_t *list)
 		return NULL;
 	}
 	return *kept = b.data;
-}
-
-static void json_nodes(struct scontrol *s, const json_t *list)
-{
-	const json_t *o;
-	size_t i;
-
-	json_array_foreach(list, i, o) {
-		struct scontrol_node *n = node_add(s, json_words(o, "name"));
-
-		if (!n)
-			continue;
-		n->sockets = json_count(o, "sockets");
-		n->cores = json_count(o, "cores");
-		n->threads = json_count(o, "threads");
-		n->allocated = json_count(o, "alloc_cpus");
-		n->core_spec = json_count(o, "specialized_cores");
-		n->reserved = json_words(o, "specialized_cpus");
-		n->affinity = strstr(json_words(o, "reason"), AFFINITY);
-		n->partitions = list_joined(s, json_object_get(o, "partitions"));
-	}
 }
 
 /* Members of an object whose keys are indexes, until 23.11, or an array of objects with an index. */
@@ -445,11 +403,39 @@ int scontrol_read_nodes(struct scontrol *s, struct buf *text, const char *name, 
 
 	if (json < 0 || (json && json_read(&s->text[0], name, "nodes", &s->json[0], e)))
 		return -1;
-	if (json)
-		json_nodes(s, json_object_get(s->json[0], "nodes"));
-	else {
+	if (json) {
+		const json_t *o;
+		size_t i;
+
+		json_array_foreach(json_object_get(s->json[0], "nodes"), i, o) {
+			struct scontrol_node *n = node_add(s, json_words(o, "name"));
+
+			if (!n)
+				continue;
+			n->sockets = json_count(o, "sockets");
+			n->cores = json_count(o, "cores");
+			n->threads = json_count(o, "threads");
+			n->allocated = json_count(o, "alloc_cpus");
+			n->core_spec = json_count(o, "specialized_cores");
+			n->reserved = json_words(o, "specialized_cpus");
+			n->affinity = strstr(json_words(o, "reason"), AFFINITY);
+			n->partitions = list_joined(s, json_object_get(o, "partitions"));
+		}
+	} else {
+		size_t n;
+
 		scontrol_words(s->text[0].data, "NodeName", node_word, &r);
-		drop_cut_nodes(s);
+		/* The last number of a record that is cut short may be, too: "Sockets=1" of 16. */
+		n = s->nnodes;
+		string_map_free(&s->names);
+		s->nnodes = 0;
+		for (size_t i = 0; i < n; i++)
+			if (!s->nodes[i].whole)
+				s->refused++;
+			else if (string_map_add(&s->names, s->nodes[i].name) == STRING_MAP_NONE)
+				s->failed = true;
+			else
+				s->nodes[s->nnodes++] = s->nodes[i];
 	}
 	if (s->failed)
 		return err_set(e, "%s: out of memory", name);

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/order.h"
 #include "trace/advice_facts.h"
 
 /*
@@ -373,10 +374,7 @@ static double clock_of(const struct advice_facts *f, const struct trace_object *
 	return busy >= WORKING * 1e9 ? rate_of(f, CYCLES, o) / busy : NAN;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-	return COMPARE(*(const double *) a, *(const double *) b);
-}
+ORDER(compare_doubles, double, COMPARE(*x, *y))
 
 static double median_clock(const struct advice_facts *f)
 {
@@ -541,29 +539,6 @@ static const struct rule {
 
 #define RULES (sizeof(rules) / sizeof(rules[0]))
 
-static void rule_apply(const struct advice_facts *f, const struct rule *r, const char *lack, struct advice *out)
-{
-	*out = (struct advice){ .kind = r->kind, .remedy = r->remedy };
-	for (size_t i = 0; i < sizeof(r->needs) / sizeof(r->needs[0]) && out->result != ADVICE_UNKNOWN; i++)
-		if (!has(f, r->needs[i])) {
-			out->result = ADVICE_UNKNOWN;
-			snprintf(out->evidence, sizeof(out->evidence), "%s",
-				 lack && r->needs[i] != TASKS ? lack : role_names[r->needs[i]]);
-		}
-	if (out->result != ADVICE_UNKNOWN && r->find(f, out->evidence, sizeof(out->evidence)))
-		out->result = ADVICE_FOUND;
-	if (r->find == advice_far_gpu && f->tasks && f->tasks->n && f->tasks->list[0].by_gpu)
-		out->remedy = advice_lacks_cores(f) ?
-			"let the step have cores near each GPU: srun without -c and --exact has all of the job's" :
-			"request cores near each GPU: --gres-flags=enforce-binding, or --exclusive";
-	if (r->find == find_migrations && f->tasks && f->tasks->n)
-		out->remedy = "bind the threads of each rank: --topo-omp=auto";
-	if (out->result == ADVICE_FOUND && r->find == find_disk_faults && has(f, SWAPPED))
-		out->remedy = 2 * total_of(f, SWAPPED) >= total_of(f, MAJOR) ?
-			"memory was short, and pages were swapped in: request more: --mem" :
-			"the pages are of mapped files, not swapped: read them from a faster file system";
-}
-
 struct advice *advice_list(const struct advice_node *node, unsigned *n, struct err *e)
 {
 	struct advice *list = calloc(RULES, sizeof(*list));
@@ -579,8 +554,31 @@ struct advice *advice_list(const struct advice_node *node, unsigned *n, struct e
 		node->sums->busy = has(&f, BUSY) ? cores_busy(&f) : NAN;
 		node->sums->clock = has(&f, BUSY) && has(&f, CYCLES) ? median_clock(&f) : NAN;
 	}
-	for (*n = 0; *n < RULES; ++*n)
-		rule_apply(&f, &rules[*n], node->lack, &list[*n]);
+	for (*n = 0; *n < RULES; ++*n) {
+		const struct rule *r = &rules[*n];
+		struct advice *out = &list[*n];
+
+		*out = (struct advice){ .kind = r->kind, .remedy = r->remedy };
+		for (size_t i = 0; i < sizeof(r->needs) / sizeof(r->needs[0]) && out->result != ADVICE_UNKNOWN; i++)
+			if (!has(&f, r->needs[i])) {
+				out->result = ADVICE_UNKNOWN;
+				snprintf(out->evidence, sizeof(out->evidence), "%s",
+					 node->lack && r->needs[i] != TASKS ? node->lack : role_names[r->needs[i]]);
+			}
+		if (out->result != ADVICE_UNKNOWN && r->find(&f, out->evidence, sizeof(out->evidence)))
+			out->result = ADVICE_FOUND;
+		if (r->find == advice_far_gpu && f.tasks && f.tasks->n && f.tasks->list[0].by_gpu)
+			out->remedy = advice_lacks_cores(&f) ?
+				"let the step have cores near each GPU: srun without -c and --exact has all of the "
+				"job's" :
+				"request cores near each GPU: --gres-flags=enforce-binding, or --exclusive";
+		if (r->find == find_migrations && f.tasks && f.tasks->n)
+			out->remedy = "bind the threads of each rank: --topo-omp=auto";
+		if (out->result == ADVICE_FOUND && r->find == find_disk_faults && has(&f, SWAPPED))
+			out->remedy = 2 * total_of(&f, SWAPPED) >= total_of(&f, MAJOR) ?
+				"memory was short, and pages were swapped in: request more: --mem" :
+				"the pages are of mapped files, not swapped: read them from a faster file system";
+	}
 	facts_free(&f);
 	return list;
 }

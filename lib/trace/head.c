@@ -125,25 +125,6 @@ static int level_check(const struct trace_head *h, const struct trace_level *l, 
 	return 0;
 }
 
-static int event_check(struct trace_head *h, struct trace_event *x, struct err *e)
-{
-	unsigned n;
-
-	if (!trace_name_length(x->name) || x->name[trace_name_length(x->name)])
-		return err_set(e, "'%s' cannot be the name of an event", x->name);
-	if (x->level >= h->nlevels || x->kind > TRACE_GAUGE)
-		return err_set(e, "event %s: no such level or kind", x->name);
-	for (struct trace_event *other = h->events; other < x; other++)
-		if (!strcmp(other->name, x->name))
-			return err_set(e, "two events are named '%s'", x->name);
-	n = h->levels[x->level].n;
-	if (n > TRACE_COLUMNS_MAX - h->columns)
-		return err_set(e, "more than %u values a tick", TRACE_COLUMNS_MAX);
-	x->column = h->columns;
-	h->columns += n;
-	return 0;
-}
-
 int trace_head_check(struct trace_head *h, struct err *e)
 {
 	int pu = trace_head_level(h, "PU");
@@ -158,9 +139,23 @@ int trace_head_check(struct trace_head *h, struct err *e)
 	for (unsigned i = 0; i < h->pus; i++)
 		if (h->levels[pu].objects[i].first != i || h->levels[pu].objects[i].count != 1)
 			return err_set(e, "PUs are not in order");
-	for (unsigned i = 0; i < h->nevents; i++)
-		if (event_check(h, &h->events[i], e))
-			return -1;
+	for (unsigned i = 0; i < h->nevents; i++) {
+		struct trace_event *x = &h->events[i];
+		unsigned n;
+
+		if (!trace_name_length(x->name) || x->name[trace_name_length(x->name)])
+			return err_set(e, "'%s' cannot be the name of an event", x->name);
+		if (x->level >= h->nlevels || x->kind > TRACE_GAUGE)
+			return err_set(e, "event %s: no such level or kind", x->name);
+		for (struct trace_event *other = h->events; other < x; other++)
+			if (!strcmp(other->name, x->name))
+				return err_set(e, "two events are named '%s'", x->name);
+		n = h->levels[x->level].n;
+		if (n > TRACE_COLUMNS_MAX - h->columns)
+			return err_set(e, "more than %u values a tick", TRACE_COLUMNS_MAX);
+		x->column = h->columns;
+		h->columns += n;
+	}
 	return 0;
 }
 

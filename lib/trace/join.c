@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "base/array.h"
+#include "base/order.h"
 
 /* An object of the joined head: the node that it is of, 0 if there is one only, and its index there. */
 struct joined {
@@ -26,17 +27,9 @@ struct joining {
 	struct joined_level *levels;	/* as those of the head */
 };
 
-static int by_index(const void *a, const void *b)
-{
-	const struct joined *x = a, *y = b;
+ORDER(by_index, struct joined, COMPARE(x->node, y->node) ?: COMPARE(x->o.index, y->o.index))
 
-	return COMPARE(x->node, y->node) ?: COMPARE(x->o.index, y->o.index);
-}
-
-static int by_place(const void *a, const void *b)
-{
-	return trace_object_compare(&((const struct joined *) a)->o, &((const struct joined *) b)->o);
-}
+ORDER(by_place, struct joined, trace_object_compare(&x->o, &y->o))
 
 static struct joined *object_find(const struct joining *j, unsigned level, unsigned trace, unsigned index)
 {

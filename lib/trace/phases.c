@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/order.h"
 #include "base/printable.h"
 
 #define PROCESSES_MAX 65536u
@@ -107,25 +108,6 @@ static int phases_close(struct phases_reading *r, struct phases_thread *t, unsig
 	return 0;
 }
 
-static int read_process(struct phases_reading *r, const char *line)
-{
-	uint64_t real, at;
-	uint32_t id;
-	struct phases_process *p;
-	int used = 0;
-
-	if (sscanf(line, "P 1 %8" SCNx32 " %*d %*d %" SCNu64 " %" SCNu64 "%n", &id, &real, &at, &used) != 3 ||
-	    line[used] || process_find(r, id) >= 0 || r->nprocesses == PROCESSES_MAX ||
-	    array_reserve(r->processes, r->nprocesses, 1) || !(p = calloc(1, sizeof(*p))))
-		return -1;
-	r->processes[r->nprocesses++] = p;
-	p->id = id;
-	p->offset = (int64_t) (real - at - (uint64_t) r->t->head.start);
-	p->is_earlier = (int64_t) (real - (uint64_t) r->t->head.start) < -EARLIER_NS;
-	r->p->processes += !p->is_earlier;
-	return 0;
-}
-
 static int read_line(struct phases_reading *r, char *line)
 {
 	struct phases_thread *t;
@@ -136,8 +118,21 @@ static int read_line(struct phases_reading *r, char *line)
 	char what;
 	int used = 0, process, phase;
 
-	if (*line == 'P')
-		return read_process(r, line);
+	if (*line == 'P') {
+		struct phases_process *p;
+		uint64_t real;
+
+		if (sscanf(line, "P 1 %8" SCNx32 " %*d %*d %" SCNu64 " %" SCNu64 "%n", &id, &real, &at, &used) != 3 ||
+		    line[used] || process_find(r, id) >= 0 || r->nprocesses == PROCESSES_MAX ||
+		    array_reserve(r->processes, r->nprocesses, 1) || !(p = calloc(1, sizeof(*p))))
+			return -1;
+		r->processes[r->nprocesses++] = p;
+		p->id = id;
+		p->offset = (int64_t) (real - at - (uint64_t) r->t->head.start);
+		p->is_earlier = (int64_t) (real - (uint64_t) r->t->head.start) < -EARLIER_NS;
+		r->p->processes += !p->is_earlier;
+		return 0;
+	}
 	if (sscanf(line, "%c %8" SCNx32 " %u %" SCNu64 "%n", &what, &id, &number, &at, &used) != 4 ||
 	    line[used] != ' ' || !line[used + 1] || !strchr("BEM", what) || (process = process_find(r, id)) < 0)
 		return -1;
@@ -170,12 +165,7 @@ static int read_line(struct phases_reading *r, char *line)
 	}
 }
 
-static int by_begin(const void *x, const void *y)
-{
-	const struct phase_span *a = x, *b = y;
-
-	return COMPARE(a->begin, b->begin);
-}
+ORDER(by_begin, struct phase_span, COMPARE(x->begin, y->begin))
 
 static int read_text(struct phases_reading *r, char *text)
 {

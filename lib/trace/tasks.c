@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/number.h"
+#include "base/order.h"
 #include "base/printable.h"
 
 /* "0-3,8"; "" and what is no list are empty. hwloc's own parser sets no bound to an index. NULL: no memory. */
@@ -94,12 +95,7 @@ static int task_add(const json_t *o, struct trace_tasks *t, struct err *e)
 	return t->bits > TRACE_TASKS_BITS ? err_set(e, "its lists of PUs, cores and NUMA nodes are too long") : 0;
 }
 
-static int by_rank(const void *a, const void *b)
-{
-	const struct trace_task *x = a, *y = b;
-
-	return COMPARE(x->rank, y->rank);
-}
+ORDER(by_rank, struct trace_task, COMPARE(x->rank, y->rank))
 
 static int text_read(const char *text, struct trace_tasks *t, struct err *e)
 {

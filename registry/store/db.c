@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/clock.h"

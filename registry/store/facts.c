@@ -2,6 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "facts.h"
 
+#include "base/order.h"
+
 /*
  * Notes
  *
@@ -72,13 +74,9 @@ struct lines {
 	size_t n;
 };
 
-static int line_compare(const void *a, const void *b)
-{
-	const struct line *x = a, *y = b;
-
-	return memcmp(x->text + x->key, y->text + y->key, x->key_len < y->key_len ? x->key_len : y->key_len) ?:
-	       COMPARE(x->key_len, y->key_len) ?: COMPARE(x->text, y->text);
-}
+ORDER(line_compare, struct line,
+      memcmp(x->text + x->key, y->text + y->key, x->key_len < y->key_len ? x->key_len : y->key_len) ?:
+      COMPARE(x->key_len, y->key_len) ?: COMPARE(x->text, y->text))
 
 static bool same_key(const struct line *x, const struct line *y)
 {

@@ -73,9 +73,8 @@ static int rank_one(const struct cached_base *b, const void *user)
 	return b->base == ((const struct one_base *) user)->base ? 0 : -1;
 }
 
-static struct db *connection(void *user, struct err *e)
+static struct db *connection(void *user, struct err *)
 {
-	(void) e;
 	return ((struct one_base *) user)->run->db;
 }
 

@@ -158,38 +158,6 @@ static void report_error(char *complaint, const char *what, int rc, const struct
 	snprintf(complaint, sizeof(((struct err *) 0)->text), "%s", text);
 }
 
-static unsigned run_upkeep(struct upkeep *u, unsigned wanted)
-{
-	struct err e = {0};
-	struct upkeep_run p = { .settings = u->settings, .db = db_acquire(u->pool, &e), .bases = u->bases,
-				.parser = u->parser, .publisher = u->publisher, .background = &u->background,
-				.full = wanted & ON_INTERVAL };
-	PGresult *r = p.db && rebase_refresh(&p, &e) == 0 ? db_query(p.db, &e, LOCK, 0, NULL) : NULL;
-	unsigned again = wanted & ~(ON_INTERVAL | ON_CHECK);
-
-	report_error(u->complaint[STEPS], "starting a run", r ? 0 : -1, &e);
-	if (r && *PQgetvalue(r, 0, 0) == 't') {
-		/* What is still to be done soon. */
-		again = 0;
-		for (size_t i = 0; i < STEPS && upkeep_continues(&p); i++) {
-			int rc;
-
-			if (!(steps[i].when & wanted))
-				continue;
-			p.worked_since = clock_now();
-			p.unfinished = false;
-			rc = steps[i].run(&p, &e);
-			report_error(u->complaint[i], steps[i].what, rc, &e);
-			if (rc == 0 && p.unfinished)
-				again |= steps[i].when & ~(ON_INTERVAL | ON_CHECK);
-		}
-		db_execute(p.db, NULL, UNLOCK, 0, NULL);
-	}
-	PQclear(r);
-	db_release(p.db);
-	return again;
-}
-
 /* Sleep until there is work: which; 0 when topiaryd stops. */
 static unsigned wait_due(struct upkeep *u, bool again)
 {
@@ -221,8 +189,36 @@ static void *upkeep_thread(void *user)
 	unsigned again = UPKEEP_ON_DRIFT | UPKEEP_ON_ACCEPT | ON_START, wanted;
 	struct upkeep *u = user;
 
-	while ((wanted = wait_due(u, again)))
-		again = run_upkeep(u, wanted | again);
+	while ((wanted = wait_due(u, again))) {
+		struct err e = {0};
+		struct upkeep_run p = { .settings = u->settings, .db = db_acquire(u->pool, &e), .bases = u->bases,
+					.parser = u->parser, .publisher = u->publisher, .background = &u->background,
+					.full = wanted & ON_INTERVAL };
+		PGresult *r = p.db && rebase_refresh(&p, &e) == 0 ? db_query(p.db, &e, LOCK, 0, NULL) : NULL;
+
+		wanted |= again;
+		again = wanted & ~(ON_INTERVAL | ON_CHECK);
+		report_error(u->complaint[STEPS], "starting a run", r ? 0 : -1, &e);
+		if (r && *PQgetvalue(r, 0, 0) == 't') {
+			/* What is still to be done soon. */
+			again = 0;
+			for (size_t i = 0; i < STEPS && upkeep_continues(&p); i++) {
+				int rc;
+
+				if (!(steps[i].when & wanted))
+					continue;
+				p.worked_since = clock_now();
+				p.unfinished = false;
+				rc = steps[i].run(&p, &e);
+				report_error(u->complaint[i], steps[i].what, rc, &e);
+				if (rc == 0 && p.unfinished)
+					again |= steps[i].when & ~(ON_INTERVAL | ON_CHECK);
+			}
+			db_execute(p.db, NULL, UNLOCK, 0, NULL);
+		}
+		PQclear(r);
+		db_release(p.db);
+	}
 	return NULL;
 }
 

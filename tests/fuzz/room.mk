@@ -1,6 +1,6 @@
 # make fuzz T=60: each parser of foreign bytes for so many seconds; make check-fuzz: each briefly, as CI does. What it finds stays in
 # $(BUILD)/fuzz. Of readers of several forms there is a target for each.
-FUZZ = $(FUZZ_CC) -std=gnu11 -g -O1 -fsanitize=$(1),address,undefined -fno-sanitize-recover=undefined -D_GNU_SOURCE -DTOPIARY_VERSION='"$(VERSION)"' -Ilib -MMD -MP \
+FUZZ = $(FUZZ_CC) -std=gnu11 -Wno-c2x-extensions -g -O1 -fsanitize=$(1),address,undefined -fno-sanitize-recover=undefined -D_GNU_SOURCE -DTOPIARY_VERSION='"$(VERSION)"' -Ilib -MMD -MP \
 	$(call pkg_cflags,$(FUZZ_PKGS))
 FUZZ_CC ?= clang
 FUZZ_PKGS = libxml-2.0 libzstd hwloc libcrypto yaml-0.1 jansson

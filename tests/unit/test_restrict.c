@@ -18,6 +18,18 @@ static hwloc_topology_t load_plain(const struct buf *xml)
 	return t;
 }
 
+static int restrict_xml(const char *xml, size_t len, const char *cores, struct buf *out, struct err *e)
+{
+	hwloc_topology_t t = machine_load(xml, len, e);
+	int rc;
+
+	if (!t)
+		return -1;
+	rc = restrict_topology(t, cores, e) || machine_export(t, out, e);
+	hwloc_topology_destroy(t);
+	return rc ? -1 : 0;
+}
+
 TEST(reads_core_lists)
 {
 	static const struct {

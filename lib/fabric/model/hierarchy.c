@@ -3,6 +3,7 @@
 #include "fabric/model/hierarchy.h"
 
 #include "base/array.h"
+#include "base/order.h"
 #include "fabric/model/lines.h"
 #include "fabric/model/names.h"
 
@@ -393,10 +394,7 @@ static int parse_block(struct parser *p, unsigned level, unsigned group, unsigne
 	return lines_wrong(&p->lines, "'%.60s': expected %s", word, words);
 }
 
-static int names_compare(const void *a, const void *b)
-{
-	return strcmp(*(char *const *) a, *(char *const *) b);
-}
+ORDER(names_compare, char *const, strcmp(*x, *y))
 
 static int check_names(struct parser *p)
 {

@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "base/array.h"
+#include "base/order.h"
 
 /* Disjoint sets (union-find): initially parent[i] is i. The root of a set is its lowest element. */
 static unsigned net_sets_root(unsigned *parent, unsigned i)
@@ -117,12 +118,7 @@ void net_find_leaves(struct net *n, bool any)
 	}
 }
 
-static int ends_compare(const void *a, const void *b)
-{
-	const struct net_host_end *x = a, *y = b;
-
-	return COMPARE(x->host, y->host) ?: COMPARE(x->of, y->of);
-}
+ORDER(ends_compare, struct net_host_end, COMPARE(x->host, y->host) ?: COMPARE(x->of, y->of))
 
 /* The links of the plane's hosts, by host. */
 static int find_ends(struct net *n, unsigned plane)
@@ -272,12 +268,7 @@ struct order {
 	unsigned hosts, plane;
 };
 
-static int order_compare(const void *a, const void *b)
-{
-	const struct order *x = a, *y = b;
-
-	return COMPARE(y->hosts, x->hosts) ?: COMPARE(x->plane, y->plane);
-}
+ORDER(order_compare, struct order, COMPARE(y->hosts, x->hosts) ?: COMPARE(x->plane, y->plane))
 
 int planes_find(struct fabric *f)
 {

@@ -238,59 +238,34 @@ static unsigned read_speed(char *comment)
 	return ib_mbps(width, speed + 1);
 }
 
-static int read_cable(struct lines *l, struct fabric_draft *m, const struct record *r, char *at)
-{
-	unsigned near_port, far_port, mbps;
-	uint64_t near_guid, far_guid;
-	char *id, *comment, *text;
-	int far;
-
-	if (!r->open)
-		return lines_wrong(l, "port before the first Switch, Ca or Rt");
-	if (!read_place(&at, &near_port, &near_guid) || !(id = read_quoted(&at)) ||
-	    !read_place(&at, &far_port, &far_guid))
-		return lines_wrong(l, "expected '[port] \"ID\"[port]'");
-	comment = strchr(at, '#');
-	mbps = comment ? read_speed(comment) : 0;
-	text = comment ? read_quoted(&comment) : NULL;
-	far = add_end(l, m, id, text);
-	if (far < 0)
-		return -1;
-	draft_guid(m, r->end, 0, near_guid, 0);
-	draft_guid(m, far, 0, far_guid, 0);
-	if (draft_cable(m, r->end, near_port, far, far_port, mbps))
-		return lines_wrong(l, "out of memory");
-	return 0;
-}
-
-static int read_head(struct lines *l, struct fabric_draft *m, struct record *r, char start, char *at)
-{
-	const char *ports = lines_word_next(&at);
-	char *id = ports ? read_quoted(&at) : NULL, *comment;
-	unsigned ignored;
-	int end;
-
-	if (!id || !lines_word_number(ports, 65535, &ignored))
-		return lines_wrong(l, "expected a number of ports and \"ID\"");
-	comment = strchr(at, '#');
-	if (id[0] != start)
-		return lines_wrong(l, "\"%.60s\": ID of another type of device", id);
-	end = add_end(l, m, id, comment ? read_quoted(&comment) : NULL);
-	if (end < 0)
-		return -1;
-	if (start == 'H' && draft_system(m, end, r->system, false))
-		return lines_wrong(l, "out of memory");
-	*r = (struct record){ true, end, 0 };
-	return 0;
-}
-
 static int record_line(struct lines *l, struct fabric_draft *m, struct record *r, char *line)
 {
 	static const char *const facts[] = { "vendid=", "devid=", "sysimgguid=", "switchguid=", "caguid=", "rtguid=" };
 	char *at = line, *type;
 
-	if (*line == '[')
-		return read_cable(l, m, r, line);
+	if (*line == '[') {
+		unsigned near_port, far_port, mbps;
+		uint64_t near_guid, far_guid;
+		char *id, *comment, *text;
+		int far;
+
+		if (!r->open)
+			return lines_wrong(l, "port before the first Switch, Ca or Rt");
+		if (!read_place(&at, &near_port, &near_guid) || !(id = read_quoted(&at)) ||
+		    !read_place(&at, &far_port, &far_guid))
+			return lines_wrong(l, "expected '[port] \"ID\"[port]'");
+		comment = strchr(at, '#');
+		mbps = comment ? read_speed(comment) : 0;
+		text = comment ? read_quoted(&comment) : NULL;
+		far = add_end(l, m, id, text);
+		if (far < 0)
+			return -1;
+		draft_guid(m, r->end, 0, near_guid, 0);
+		draft_guid(m, far, 0, far_guid, 0);
+		if (draft_cable(m, r->end, near_port, far, far_port, mbps))
+			return lines_wrong(l, "out of memory");
+		return 0;
+	}
 	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)	/* lines that precede a record */
 		if (!strncmp(line, facts[i], strlen(facts[i]))) {
 			if (!strncmp(line, "sysimgguid=", 11))
@@ -299,8 +274,26 @@ static int record_line(struct lines *l, struct fabric_draft *m, struct record *r
 		}
 	type = lines_word_next(&at);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if (!strcmp(type, types[i].word))
-			return read_head(l, m, r, types[i].start, at);
+		if (!strcmp(type, types[i].word)) {
+			char start = types[i].start;
+			const char *ports = lines_word_next(&at);
+			char *id = ports ? read_quoted(&at) : NULL, *comment;
+			unsigned ignored;
+			int end;
+
+			if (!id || !lines_word_number(ports, 65535, &ignored))
+				return lines_wrong(l, "expected a number of ports and \"ID\"");
+			comment = strchr(at, '#');
+			if (id[0] != start)
+				return lines_wrong(l, "\"%.60s\": ID of another type of device", id);
+			end = add_end(l, m, id, comment ? read_quoted(&comment) : NULL);
+			if (end < 0)
+				return -1;
+			if (start == 'H' && draft_system(m, end, r->system, false))
+				return lines_wrong(l, "out of memory");
+			*r = (struct record){ true, end, 0 };
+			return 0;
+		}
 	return lines_wrong(l, "'%.60s': not output of ibnetdiscover", type);
 }
 
@@ -505,9 +498,8 @@ static const struct {
 };
 
 /* Reached when there are several files: read_source reads a single one itself. */
-static int read_paper(struct lines *l, struct fabric_draft *m)
+static int read_paper(struct lines *l, struct fabric_draft *)
 {
-	(void) m;
 	return lines_wrong(l, "a file of this format cannot be combined with others");
 }
 

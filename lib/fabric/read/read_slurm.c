@@ -19,11 +19,6 @@ struct grid {
 	const char *name;
 };
 
-static unsigned cell_index(const struct grid *g, unsigned x, unsigned y, unsigned z)
-{
-	return x + g->dim[0] * (y + g->dim[1] * z);
-}
-
 static int grid_add_switch(struct grid *g, unsigned at)
 {
 	char name[300];
@@ -87,7 +82,8 @@ static int node_add(const char *host, void *user)
 {
 	struct filling *f = user;
 	unsigned x = f->n % f->dims[0], y = f->n / f->dims[0] % f->dims[1], z = f->n / f->dims[0] / f->dims[1];
-	unsigned cell = cell_index(f->grid, f->anchor[0] + x, f->anchor[1] + y, f->anchor[2] + z);
+	const unsigned *dim = f->grid->dim, *from = f->anchor;
+	unsigned cell = from[0] + x + dim[0] * (from[1] + y + dim[1] * (from[2] + z));
 	int end;
 
 	if (f->n++ >= f->places)
@@ -112,9 +108,8 @@ static int grid_place(struct grid *g, struct lines *l, const char *nodes, const 
 	return f.n == f.places ? 0 : lines_wrong(l, "%u nodes for %u positions", f.n, f.places);
 }
 
-static int name_count(const char *host, void *user)
+static int name_count(const char *, void *user)
 {
-	(void) host;
 	++*(unsigned *) user;
 	return 0;
 }
@@ -534,23 +529,20 @@ end:
 	return rc;
 }
 
-static int add_switch(struct yaml *y, const yaml_node_t *item, void *user)
+static int add_switch(struct yaml *y, const yaml_node_t *item, void *)
 {
-	(void) user;
 	return add_record(y, item, "switch");
 }
 
-static int add_block(struct yaml *y, const yaml_node_t *item, void *user)
+static int add_block(struct yaml *y, const yaml_node_t *item, void *)
 {
-	(void) user;
 	return add_record(y, item, "block");
 }
 
-static int add_size(struct yaml *y, const yaml_node_t *item, void *user)
+static int add_size(struct yaml *y, const yaml_node_t *item, void *)
 {
 	char *size = scalar_text(item);
 
-	(void) user;
 	y->lines->line = item->start_mark.line + 1;
 	return size ? read_sizes(&y->slurm, size) : lines_wrong(y->lines, "expected a number of nodes");
 }
@@ -602,7 +594,7 @@ static int set_region(struct yaml *y, const yaml_node_t *item, void *user)
 		: set_nodes(y, item, user, anchor, dims);
 }
 
-static int add_torus(struct yaml *y, const yaml_node_t *item, void *user)
+static int add_torus(struct yaml *y, const yaml_node_t *item, void *)
 {
 	static const char *const known[] = { "name", "dims", "nodes", "regions", "placements", NULL };
 	static const unsigned origin[GRID_DIMS];
@@ -611,7 +603,6 @@ static int add_torus(struct yaml *y, const yaml_node_t *item, void *user)
 	struct grid g = {0};
 	int rc;
 
-	(void) user;
 	if (check_keys(y, item, known) || read_xyz(y, item, "dims", 1, g.dim))
 		return -1;
 	y->lines->line = item->start_mark.line + 1;
@@ -625,14 +616,13 @@ static int add_torus(struct yaml *y, const yaml_node_t *item, void *user)
 	return rc;
 }
 
-static int add_ring(struct yaml *y, const yaml_node_t *item, void *user)
+static int add_ring(struct yaml *y, const yaml_node_t *item, void *)
 {
 	static const char *const known[] = { "ring", "nodes", NULL };
 	const char *name = scalar_text(value_of(y, item, "ring")), *nodes;
 	struct buf list = {0};
 	int rc = -1;
 
-	(void) user;
 	if (check_keys(y, item, known))
 		return -1;
 	nodes = hosts_of(y, item, "nodes", &list);

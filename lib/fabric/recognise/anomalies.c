@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#include "base/std.h"
+#include "base/order.h"
 #include "fabric/model/names.h"
 
 enum { NAMES = 8 };	/* listed by name; beyond that, their number */
@@ -91,10 +91,7 @@ static void list_spines(const struct fabric *f, struct buf *out)
 	free(beside);
 }
 
-static int counts_compare(const void *a, const void *b)
-{
-	return COMPARE(*(const unsigned *) a, *(const unsigned *) b);
-}
+ORDER(counts_compare, unsigned, COMPARE(*x, *y))
 
 /* Trunks with fewer cables than most, or hosts with a slower link. */
 static void list_fewer(const struct fabric *f, struct buf *out, bool trunks)

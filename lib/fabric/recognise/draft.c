@@ -3,6 +3,7 @@
 #include "fabric/recognise/draft.h"
 
 #include "base/array.h"
+#include "base/order.h"
 #include "base/string_map.h"
 #include "fabric/model/names.h"
 #include "fabric/model/net.h"
@@ -196,13 +197,8 @@ static bool title_host(const struct fabric_draft *m, unsigned i, const struct fa
 	return false;
 }
 
-static int titles_compare(const void *a, const void *b)
-{
-	const struct titled *x = a, *y = b;
-
-	return y->is_switch - x->is_switch ?: strverscmp(x->name, y->name) ?: strcmp(x->device, y->device) ?:
-	       COMPARE(x->number, y->number) ?: COMPARE(x->end, y->end);
-}
+ORDER(titles_compare, struct titled, y->is_switch - x->is_switch ?: strverscmp(x->name, y->name) ?:
+      strcmp(x->device, y->device) ?: COMPARE(x->number, y->number) ?: COMPARE(x->end, y->end))
 
 /*
  * "cn001.cluster.example" becomes "cn001", as Slurm's nodes are called, unless there is another host of that name. What
@@ -430,20 +426,10 @@ static int add_hosts(struct fabric *f, const struct fabric_draft *m, struct titl
 	return 0;
 }
 
-static int cables_compare(const void *a, const void *b)
-{
-	const struct cable *x = a, *y = b;
+ORDER(cables_compare, struct cable, COMPARE(x->a, y->a) ?: COMPARE(x->b, y->b) ?: COMPARE(x->port_a, y->port_a) ?:
+      COMPARE(x->port_b, y->port_b))
 
-	return COMPARE(x->a, y->a) ?: COMPARE(x->b, y->b) ?:
-	       COMPARE(x->port_a, y->port_a) ?: COMPARE(x->port_b, y->port_b);
-}
-
-static int links_compare(const void *a, const void *b)
-{
-	const struct fabric_link *x = a, *y = b;
-
-	return COMPARE(x->a, y->a) ?: COMPARE(x->b, y->b);
-}
+ORDER(links_compare, struct fabric_link, COMPARE(x->a, y->a) ?: COMPARE(x->b, y->b))
 
 /* Adds the cables, each once, as links of one cable between nodes; drops those from a node to itself. */
 static void add_cables(struct fabric *f, struct cable *c, unsigned n, const unsigned *node_of)
@@ -460,24 +446,6 @@ static void add_cables(struct fabric *f, struct cable *c, unsigned n, const unsi
 		if (a != b && a != NET_NONE && b != NET_NONE)
 			f->links[f->nlinks++] = (struct fabric_link){ a < b ? a : b, a < b ? b : a, 1, c[i].mbps };
 	}
-}
-
-static void join_trunks(struct fabric *f)
-{
-	unsigned n = 0;
-
-	qsort(f->links, f->nlinks, sizeof(*f->links), links_compare);
-	for (unsigned i = 0; i < f->nlinks; i++) {
-		struct fabric_link *last = n ? &f->links[n - 1] : NULL;
-
-		if (last && !links_compare(last, &f->links[i])) {
-			last->count++;
-			last->mbps += f->links[i].mbps;
-		} else {
-			f->links[n++] = f->links[i];
-		}
-	}
-	f->nlinks = n;
 }
 
 struct fabric *draft_finish(const struct fabric_draft *m, const struct fabric_names *names, struct err *e)
@@ -502,7 +470,19 @@ struct fabric *draft_finish(const struct fabric_draft *m, const struct fabric_na
 	if (ncables)
 		memcpy(cables, m->cables, ncables * sizeof(*cables));
 	add_cables(f, cables, ncables, node_of);
-	join_trunks(f);
+	qsort(f->links, f->nlinks, sizeof(*f->links), links_compare);
+	n = 0;
+	for (unsigned i = 0; i < f->nlinks; i++) {
+		struct fabric_link *last = n ? &f->links[n - 1] : NULL;
+
+		if (last && !links_compare(last, &f->links[i])) {
+			last->count++;
+			last->mbps += f->links[i].mbps;
+		} else {
+			f->links[n++] = f->links[i];
+		}
+	}
+	f->nlinks = n;
 	rc = planes_find(f) || fabric_recognise(f) ? -1 : 0;
 end:
 	if (rc) {

@@ -34,25 +34,6 @@ static bool joins_nothing(const struct tree *t, unsigned k, unsigned leaf)
 	return true;
 }
 
-static void place_spine(struct tree *t, unsigned i, unsigned *hops, unsigned *queue)
-{
-	unsigned nearest = 0, k;
-
-	net_hops(t->net, t->of[i], hops, queue);
-	for (unsigned j = 1; j < t->nleaves; j++)
-		if (hops[t->of[j]] < hops[t->of[nearest]])
-			nearest = j;
-	k = t->ntiers ? 1 : 0;
-	for (unsigned j = 0; j < t->nleaves; j++)
-		while (hops[t->of[j]] == hops[t->of[nearest]] && k < t->ntiers &&
-		       t->class[k][j] != t->class[k][nearest])
-			k++;
-	while (k && k < t->ntiers && joins_nothing(t, k, nearest))
-		k++;
-	t->rep[i] = nearest;
-	t->reach[i] = k;
-}
-
 /* Measures distances. Returns 1: a tree; 0: too many tiers, or "within k tiers" is no partition; -1: memory. */
 static int tree_measure(struct tree *t)
 {
@@ -94,8 +75,23 @@ static int tree_measure(struct tree *t)
 			t->ntiers = 1;
 	for (unsigned i = 0; i < n; i++)
 		t->rep[i] = i;
-	for (unsigned i = n; i < t->n; i++)
-		place_spine(t, i, hops, queue);
+	for (unsigned i = n; i < t->n; i++) {
+		unsigned nearest = 0, k;
+
+		net_hops(t->net, t->of[i], hops, queue);
+		for (unsigned j = 1; j < t->nleaves; j++)
+			if (hops[t->of[j]] < hops[t->of[nearest]])
+				nearest = j;
+		k = t->ntiers ? 1 : 0;
+		for (unsigned j = 0; j < t->nleaves; j++)
+			while (hops[t->of[j]] == hops[t->of[nearest]] && k < t->ntiers &&
+			       t->class[k][j] != t->class[k][nearest])
+				k++;
+		while (k && k < t->ntiers && joins_nothing(t, k, nearest))
+			k++;
+		t->rep[i] = nearest;
+		t->reach[i] = k;
+	}
 out:
 	free(hops);
 	free(queue);
