@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
-"""The figures of recording in BENCHMARKS.md: traces and their display, what topiary-monitor takes of a node, what a
-step's start costs, and how soon topiary top of a job shows what happens on its nodes."""
+"""The figures of recording in BENCHMARKS.md: traces, what topiary-monitor takes of a node, and what a step's start
+costs."""
 import json
 import math
 import os
@@ -17,16 +17,12 @@ import time
 from pathlib import Path
 
 from common import Part, main
-from rig import Cluster, event_to_screen
-from rig.cluster import as_user
+from rig import Cluster
 from rig.mpi import OPEN_MPI
 from rig.paths import BUILD
 from rig.processes import wait_until
-from rig.terminal import Terminal
 
 USER = "nobody"
-EVENT = "migrations"        # few in what else runs here
-MANY = 500                  # a second
 HOOKS = ("slurm_spank_init", "slurm_spank_init_post_opt", "slurm_spank_task_init")
 NODE = "[numa] Package:2 L3:16 Core:4 PU:2"
 PUS, COUNTERS = 256, 6
@@ -92,33 +88,7 @@ def totals(sheet, _):
                   beside=f"{ours[name]:,} and {perf[name]:,.0f}")
 
 
-def display(sheet, args):
-    tell_p95(sheet, "from an event to the screen of `topiary top` at 10 Hz, p95",
-             event_to_screen.delays(10, args.events))
-
-
-def tell_p95(sheet, what, times, how=""):
-    sheet.add(what, round(sorted(times)[int(0.95 * (len(times) - 1))], 2), "s", "<= 0.6: the period and 0.5 s",
-              beside=f"of {len(times)}, median {statistics.median(times):.2f}{how}")
-
-
 # --- recorded jobs
-
-# Between "move" and "rest" on its input it goes from one PU to another, some thousand times a second.
-MOVES = """import os, select, time
-pus = sorted(os.sched_getaffinity(0))[:2]
-os.nice(-15)
-moves = False
-print("ready", flush=True)
-while True:
-    if not moves or select.select([0], [], [], 0)[0]:
-        moves = os.read(0, 99).endswith(b"move")
-    elif moves:
-        for pu in pus:
-            os.sched_setaffinity(0, {pu})
-        time.sleep(2e-4)
-"""
-
 
 class Nodes:
     """So many nodes that all are this machine, each with a topiary-monitor of its own."""
@@ -269,39 +239,6 @@ def hook_times(text):
     return steps
 
 
-def live(sheet, args):
-    with Nodes(8) as nodes:
-        tell_p95(sheet, "from an event to the screen of `topiary top JOB`, 8 nodes at 10 Hz, p95",
-                 delays(nodes, 10, args.events), "; until all nodes show it")
-
-
-def delays(nodes, hz, events):
-    """The job has all PUs, as the program is on two."""
-    go, script = nodes.own / "go", nodes.own / "job"
-    script.write_text(f"#!/bin/sh\nsrun -Q -n8 --topo-monitor=sw,hz={hz} sh -c "
-                      f"'until [ -e {go} ]; do sleep 0.5; done'\n")
-    script.chmod(0o755)
-    job = nodes.run("sbatch", "--parsable", "--output=/dev/null", "-N8", "-n8", "--ntasks-per-node=1", "--exclusive",
-                    script)
-    assert wait_until(lambda: nodes.pages(f"{job}.0") == 8, 120)
-    with event_to_screen.program(MOVES) as process:
-        screen = Terminal(*map(str, as_user(USER, ["topiary", "top", f"--metric={EVENT}", job])),
-                          **nodes.cluster.env())
-
-        def values():
-            found = [value for name, (value, *_) in screen.boxes().items() if name.startswith("cn")]
-            return found if len(found) == 8 else []
-        try:
-            return event_to_screen.seen(screen, process, b"move", lambda: values() and min(values()) > MANY,
-                                        lambda: values() and max(values()) < MANY, hz, events, seconds=120)
-        finally:
-            screen.press("q")
-            screen.end()
-            screen.close()
-            go.touch()
-            assert wait_until(nodes.cluster.nodes_idle, 120)
-
-
 # --- the recorder of messages (lib/capture)
 
 MELT = """units lj
@@ -350,11 +287,9 @@ def messages(sheet, args):
                   "%", "<= 1", f"{sent} messages in {seconds:.1f} s, 2 ranks, {4 * args.side ** 3} atoms of its melt")
 
 
-EVENTS = {"events": (40, "that are to be seen on the screen")}
 PARTS = {
     "size": Part(size, "bytes of a trace", {"ticks": (86400, "seconds of the made trace")}),
     "totals": Part(totals, "what perf stat and topiary record count of one process", {}),
-    "display": Part(display, "from an event to the screen of topiary top", EVENTS),
     "beside": Part(beside, "what recording costs a program that waits for memory",
                    {"slices": (900, "pairs of 0.5 s with and without a recording")}),
     "peers": Part(peers, "what topiary-monitor and other recorders take",
@@ -363,9 +298,8 @@ PARTS = {
     "messages": Part(messages, "what recording a communication matrix costs an MPI program",
                      {"pairs": (801, "of 2,000 messages with and without the recorder"),
                       "side": (10, "of LAMMPS' box, in cells of 4 atoms"), "steps": (1000, "of LAMMPS")}),
-    "live": Part(live, "from an event to the screen of topiary top of a job", EVENTS),
 }
 
 if __name__ == "__main__":
-    main(__doc__, PARTS, ("size", "totals", "display", "beside", "peers", "start --pairs 60", "live --events 20",
-                          "messages"), needs=("monitor_beside", "message", "topology_clock.so"))
+    main(__doc__, PARTS, ("size", "totals", "beside", "peers", "start --pairs 60", "messages"),
+         needs=("monitor_beside", "message", "topology_clock.so"))

@@ -52,7 +52,7 @@ BENCH_monitor_NEEDS = monitor_beside message topology_clock.so
 $(eval $(call linked,message,$(BUILD)/bench/message,bench/message.c,,ompi-c,,))
 $(eval $(call linked,monitor_beside,$(BUILD)/bench/monitor_beside,bench/monitor_beside.c node_agent/monitor_trace.c,monitor trace hwview base,\
 hwloc libzstd jansson libcrypto,-lm))
-$(eval $(call bench_of,monitor,monitor,size totals display beside peers start live messages))
+$(eval $(call bench_of,monitor,monitor,size totals beside peers start messages))
 
 bench: bench-registry bench-select bench-map bench-apps bench-topology bench-monitor
 

@@ -15,11 +15,10 @@ OWNS(struct hierarchy *, hierarchy_free)
 /* What tests of mappings are made of: matrices and places from words. */
 static inline struct matrix *matrix_of(const char *text)
 {
-	struct err e = {""};
-	struct matrix *m = matrix_parse(text, strlen(text), "test", &e);
+	struct matrix *m = matrix_parse(text, strlen(text), "test", &err);
 
 	if (!m)
-		fail_msg("%s\n%s", e.text, text);
+		fail_msg("%s\n%s", err.text, text);
 	return m;
 }
 
@@ -70,11 +69,10 @@ static inline struct places *places_of(unsigned hosts, const char *shape, const 
 
 static inline struct hierarchy *network_of(const char *text)
 {
-	struct err e = {""};
-	struct hierarchy *h = hierarchy_parse(text, strlen(text), "test", &e);
+	struct hierarchy *h = hierarchy_parse(text, strlen(text), "test", &err);
 
 	if (!h)
-		fail_msg("%s\n%s", e.text, text);
+		fail_msg("%s\n%s", err.text, text);
 	return h;
 }
 

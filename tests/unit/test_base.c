@@ -148,7 +148,7 @@ TEST(reads_lines)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		char *text = malloc(rows[i].filler + 200);
-		struct settings s;
+		FREED(settings_free) struct settings s = {0};
 		int rc;
 
 		sprintf(text, "%s%*s%s", rows[i].before, (int) rows[i].filler, "", rows[i].after);
@@ -162,7 +162,6 @@ TEST(reads_lines)
 			continue;
 		if (strcmp(s.admins, rows[i].admins) || s.keep_history != rows[i].history)
 			fail_msg("row %zu: Admins=%s KeepHistory=%u", i, s.admins, s.keep_history);
-		settings_free(&s);
 	}
 }
 

@@ -135,7 +135,7 @@ TEST(halves_have_exact_sizes)
 /* With spare room a half gets as many ranks as belong together, within its limit, and empty slots for the others. */
 TEST(free_sizes_minimise_the_cut)
 {
-	struct matrix *m = matrix_of("%%MatrixMarket matrix coordinate real general\n14 14 12\n"
+	OWNED(matrix_free) struct matrix *m = matrix_of("%%MatrixMarket matrix coordinate real general\n14 14 12\n"
 				     "2 1 1\n3 2 1\n4 3 1\n5 4 1\n7 6 1\n8 7 1\n9 8 1\n10 9 1\n11 10 1\n12 11 1\n"
 				     "13 12 1\n14 13 1\n");
 	static const struct { unsigned first, empty; double cut; } rows[] = {
@@ -156,7 +156,6 @@ TEST(free_sizes_minimise_the_cut)
 			if (bisection_cut(&h) > rows[i].cut)
 				fail_msg("row %zu, seed %u: %g cut, %u first", i, seed, bisection_cut(&h), firsts(&h));
 		}
-	matrix_free(m);
 }
 
 /* The predicted decrease of exchanges, and the gains kept, equal a new computation. */

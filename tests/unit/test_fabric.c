@@ -12,11 +12,10 @@ OWNS(json_t *, json_decref)
 
 static struct fabric *fabric_with(const char *text, const struct fabric_names *names)
 {
-	struct err e = {""};
-	struct fabric *f = fabric_parse(&(struct fabric_text){ text, "test", strlen(text) }, 1, names, &e);
+	struct fabric *f = fabric_parse(&(struct fabric_text){ text, "test", strlen(text) }, 1, names, &err);
 
 	if (!f)
-		fail_msg("%s\n%s", e.text, text);
+		fail_msg("%s\n%s", err.text, text);
 	return f;
 }
 
@@ -163,7 +162,7 @@ TEST(reads_links_of_omni_path)
 	};
 
 	for (size_t i = 0; i < ROWS(texts); i++) {
-		struct fabric *f = fabric_of(texts[i]);
+		OWNED(fabric_free) struct fabric *f = fabric_of(texts[i]);
 
 		assert_int_equal(f->nnodes, 4);
 		assert_int_equal(f->nadapters, 2);
@@ -173,7 +172,6 @@ TEST(reads_links_of_omni_path)
 		assert_true(node_of(f, "cn2")->named && node_of(f, "cn2")->guid == 0x20);
 		for (unsigned l = 0; l < f->nlinks; l++)
 			assert_int_equal(f->links[l].mbps, f->links[l].count * 100000);
-		fabric_free(f);
 	}
 }
 
@@ -440,10 +438,9 @@ TEST(a_fabric_of_json_is_the_same)
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		OWNED(fabric_free) struct fabric *f = fabric_of(rows[i]), *again;
 		OWNED(json_decref) json_t *j = fabric_json(f), *parts = fabric_json_parts(f), *same;
-		struct err e = {""};
 
-		if (!(again = fabric_of_json(parts, "test", &e)))
-			fail_msg("%s\n%s", e.text, rows[i]);
+		if (!(again = fabric_of_json(parts, "test", &err)))
+			fail_msg("%s\n%s", err.text, rows[i]);
 		same = fabric_json(again);
 		assert_true(json_equal(j, same));
 	}

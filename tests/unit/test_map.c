@@ -286,7 +286,7 @@ static void check_accounts(const struct places *p, unsigned seed)
 	unsigned x = seed, slot[200];
 	OWNED(slots_free) struct slots *s = slots_new(p, NULL);
 	OWNED(matrix_free) struct matrix *m = random_matrix(&x, (p->nplaces + 2) / 3);
-	struct mapping_state t;
+	FREED(mapping_state_free) struct mapping_state t;
 	double cost;
 
 	for (unsigned r = 0; r < m->ranks; r++)
@@ -306,7 +306,6 @@ static void check_accounts(const struct places *p, unsigned seed)
 			fail_msg("seed %u, move %u: %g and %g is not %g", seed, i, cost, change, after);
 		cost = after;
 	}
-	mapping_state_free(&t);
 }
 
 TEST(kept_costs_are_exact)

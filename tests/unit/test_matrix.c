@@ -236,7 +236,7 @@ TEST(sums_files)
 		char *paths[MAX_FILES];
 		bool used[MAX_FILES];
 		struct matrix_files files = { .path = paths, .largest = rows[i].largest, .used = used };
-		struct matrix *m;
+		OWNED(matrix_free) struct matrix *m;
 		struct err e = {""};
 
 		while (n < MAX_FILES && rows[i].texts[n])
@@ -254,7 +254,6 @@ TEST(sums_files)
 		assert_true(weight_of(m, 0, 1) == rows[i].weight);
 		for (size_t f = 0; f < n; f++)
 			assert_true(used[f] == !rows[i].left_out[f]);
-		matrix_free(m);
 	}
 }
 

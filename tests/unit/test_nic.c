@@ -200,11 +200,10 @@ static void add_latency(char **xml)
 
 static hwloc_topology_t loaded(const char *xml)
 {
-	struct err e = {""};
-	hwloc_topology_t t = image_load(xml, strlen(xml), true, &e);
+	hwloc_topology_t t = image_load(xml, strlen(xml), true, &err);
 
 	if (!t)
-		fail_msg("%s\n%s", e.text, xml);
+		fail_msg("%s\n%s", err.text, xml);
 	return t;
 }
 
@@ -277,17 +276,15 @@ static const struct {
 /* Also where the firmware interleaves memory among packages, as one NUMA node. */
 TEST(is_near_no_other_package)
 {
-	hwloc_topology_t t = node_on("[numa] pack:2 l3:2 core:2 pu:1", two_and_two_hfi, false);
-	struct nics n;
-	char *got;
+	OWNED(hwloc_topology_destroy) hwloc_topology_t t = node_on("[numa] pack:2 l3:2 core:2 pu:1", two_and_two_hfi,
+								   false);
+	FREED(nics_free) struct nics n;
+	OWNED(free) char *got;
 
 	assert_int_equal(nics_find(t, &n, NULL), 0);
 	got = listing(&n);
 	assert_string_equal(got, "hfi1_0/hsi0 18:00.0 psm2 0:1 near 0-3; hfi1_1/hsi1 3b:00.0 psm2 1:1 near 0-3; "
 			    "hfi1_2/hsi2 86:00.0 psm2 2:1 near 4-7; hfi1_3/hsi3 af:00.0 psm2 3:1 near 4-7");
-	free(got);
-	nics_free(&n);
-	hwloc_topology_destroy(t);
 }
 
 TEST(finds_devices)
@@ -437,7 +434,7 @@ TEST(chooses_devices)
 {
 	for (size_t i = 0; i < ROWS(choices); i++) {
 		OWNED(hwloc_topology_destroy) hwloc_topology_t t = node_of(choices[i].devices, choices[i].distances);
-		struct tasks k = tasks_of(choices[i].tasks);
+		FREED(tasks_free) struct tasks k = tasks_of(choices[i].tasks);
 		FREED(nics_free) struct nics n;
 		struct nic_request a = { .topology = t, .nics = &n, .masks = k.mask, .nlocal = k.n };
 		int chosen[MAX_TASKS];
@@ -448,7 +445,6 @@ TEST(chooses_devices)
 		got = choice(chosen, k.n);
 		if (strcmp(got, choices[i].want))
 			fail_msg("row %zu (%s): %s, not %s", i, choices[i].tasks, got, choices[i].want);
-		tasks_free(&k);
 	}
 }
 
@@ -628,7 +624,7 @@ TEST(follows_the_paper)
 {
 	for (size_t i = 0; i < ROWS(papers); i++) {
 		OWNED(hwloc_topology_destroy) hwloc_topology_t t = node_of(papers[i].devices, false);
-		struct tasks k = tasks_of(papers[i].here);
+		FREED(tasks_free) struct tasks k = tasks_of(papers[i].here);
 		OWNED(hwloc_bitmap_free) hwloc_bitmap_t rails = hwloc_bitmap_alloc();
 		FREED(nics_free) struct nics n;
 		char got[32];
@@ -643,7 +639,6 @@ TEST(follows_the_paper)
 			if (strcmp(got, papers[i].rails[multirail]) || count != hwloc_bitmap_weight(rails))
 				fail_msg("row %zu, PSM2_MULTIRAIL=%d: %s (%d)", i, multirail, got, count);
 		}
-		tasks_free(&k);
 	}
 }
 
@@ -821,11 +816,10 @@ TEST(restricts_no_nccl)
 		};
 
 	for (size_t i = 0; i < ROWS(options); i++) {
-		char *got = exported(every_kind, "0;8", 0, options[i], "", true);
+		OWNED(free) char *got = exported(every_kind, "0;8", 0, options[i], "", true);
 
 		assert_null(strstr(got, "NCCL"));
 		assert_non_null(strstr(got, i == 0 ? "I_MPI_MULTIRAIL=1" : "HFI_NO_CPUAFFINITY=1"));
-		free(got);
 	}
 }
 
@@ -854,7 +848,7 @@ static const struct {
 static void check_real(size_t row)
 {
 	char path[128];
-	struct tasks k = tasks_of(real[row].tasks);
+	FREED(tasks_free) struct tasks k = tasks_of(real[row].tasks);
 	FREED(buf_free) struct buf xml = {0};
 	int chosen[MAX_TASKS];
 	OWNED(hwloc_topology_destroy) hwloc_topology_t t;
@@ -871,7 +865,6 @@ static void check_real(size_t row)
 				     n.n ? n.nic[0].kind : NIC_VERBS, chosen, NULL), 0);
 	got = choice(chosen, k.n);
 	assert_string_equal(got, real[row].chosen);
-	tasks_free(&k);
 }
 
 TEST(knows_real_machines)

@@ -19,9 +19,7 @@ topiary = functools.partial(command.topiary, "matrix")
 
 
 def info(*args):
-    done = topiary(*args, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(topiary(*args, "--json", status=0).stdout)
 
 
 def prof(path, source, target, count, ranks):
@@ -115,8 +113,7 @@ def test_runs_of_the_same_size_add_up(tmp_path):
 def test_many_runs_take_no_more_than_few(tmp_path):
     """400 times the same 32,640 pairs in 160 MiB, which would not hold them all."""
     topiary("--generate", "pencils:256x1", "-o", tmp_path / "all")
-    done = topiary(*[tmp_path / "all"] * 400, "--json", preexec_fn=limits(160 << 20))
-    assert done.returncode == 0, done.stderr
+    done = topiary(*[tmp_path / "all"] * 400, "--json", preexec_fn=limits(160 << 20), status=0)
     assert json.loads(done.stdout)["bytes"] == 400 * info(tmp_path / "all")["bytes"]
 
 
@@ -162,8 +159,7 @@ def test_weights_beyond_scotchs_range_are_reported(tmp_path):
 def test_large_matrix_needs_little_memory(tmp_path):
     """65,536 ranks of a 3D stencil: made, read and written within 256 MiB and seconds."""
     limit = limits(256 << 20, cpu=10)
-    done = topiary("--generate", "stencil3d:64x32x32:27", "-o", tmp_path / "great", preexec_fn=limit)
-    assert done.returncode == 0, done.stderr
+    done = topiary("--generate", "stencil3d:64x32x32:27", "-o", tmp_path / "great", preexec_fn=limit, status=0)
     done = topiary(tmp_path / "great", "--json", preexec_fn=limit)
     told = json.loads(done.stdout)
     assert (told["ranks"], told["most_partners"]) == (65536, 26)
@@ -188,8 +184,7 @@ def learned(tmp_path, monkeypatch):
         if text:
             (folder / f"rank.{key}.1f-2.0.prof").write_text(text)
         (folder / f"rank.{key}.program").write_text(str(program))
-        done = topiary("learn", *options, folder)
-        assert done.returncode == 0, done.stderr
+        done = topiary("learn", *options, folder, status=0)
         for file in folder.iterdir():
             file.unlink()
         folder.rmdir()
@@ -199,9 +194,7 @@ def learned(tmp_path, monkeypatch):
 
 
 def kept(*words):
-    done = topiary("list", *words, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(topiary("list", *words, "--json", status=0).stdout)
 
 
 def test_pattern_is_used_once_two_runs_agree(learned):

@@ -157,8 +157,7 @@ def test_dashboards_queries_are_read(tmp_path):
              for number, query in enumerate(QUERIES)]
     path = tmp_path / "rules.json"
     path.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
-    done = run("promtool", "check", "rules", path)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run("promtool", "check", "rules", path, status=0)
 
 
 def test_queried_metrics_exist(monitor, tmp_path):

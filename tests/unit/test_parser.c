@@ -587,7 +587,7 @@ TEST(sandbox_allows_nothing_else)
 	/* The signal that ends each, 0: ends well; SIGALRM ends the last on a busy machine. */
 	static const int signals[] = { [SOCKET] = SIGSYS, [FORK] = SIGSYS, [KILL] = SIGSYS, [ALARM] = SIGSYS,
 				       [FILE_MEMORY] = SIGSYS, [ENDLESS_WORK] = SIGXCPU };
-	struct sandbox s;
+	FREED(sandbox_free) struct sandbox s;
 
 #ifdef __SANITIZE_ADDRESS__
 	skip();	/* its own calls at a process's end are among the forbidden ones */
@@ -603,7 +603,6 @@ TEST(sandbox_allows_nothing_else)
 		if (status != signals[i] && (i != ENDLESS_WORK || status != SIGALRM))
 			fail_msg("attempt %zu: status %#x", i, (unsigned)status);
 	}
-	sandbox_free(&s);
 }
 
 FIXTURE(begin)

@@ -286,7 +286,7 @@ static void compare_steps(unsigned parts)
 	for (size_t i = 0; i < ROWS(machines); i++)
 		for (unsigned ngpus = 1; ngpus <= gpus_of(&machines[i]); ngpus++)
 			for (unsigned ntasks = 1; ntasks <= 8; ntasks *= 2) {
-				struct trial_node n;
+				FREED(node_free) struct trial_node n;
 				unsigned all = 0;
 
 				node_make(&n, &machines[i], ngpus, parts);
@@ -298,7 +298,6 @@ static void compare_steps(unsigned parts)
 					compare(&machines[i], &n, ntasks, all / ntasks / 2);
 				if (all >= ntasks)
 					compare(&machines[i], &n, ntasks, all / ntasks);
-				node_free(&n);
 			}
 }
 
@@ -349,8 +348,8 @@ TEST(places_of_tasks)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		hwloc_bitmap_t masks[16], step = hwloc_bitmap_alloc();
-		struct buf placed = {0};
-		struct trial_node n;
+		FREED(buf_free) struct buf placed = {0};
+		FREED(node_free) struct trial_node n;
 		uint64_t gpus[16];
 		char pus[64];
 
@@ -368,9 +367,7 @@ TEST(places_of_tasks)
 			hwloc_bitmap_free(masks[t]);
 		}
 		assert_string_equal(placed.data, rows[i].placed);
-		buf_free(&placed);
 		hwloc_bitmap_free(step);
-		node_free(&n);
 	}
 }
 

@@ -96,13 +96,12 @@ static void places_odd(unsigned seed)
 	unsigned cpus, left = 0, threads, used[ODD_PUS], has[ODD_PUS] = {0};
 	struct tree *t;
 	OWNED(shape_free) struct shape *s;
-	struct err e = {""};
 
 	odd_make(&m, seed);
-	assert_non_null(t = tree_parse(m.xml.data, m.xml.len, "odd", &e));
-	assert_int_equal(strings_make(t, &texts, &e), 0);
-	if (!(s = shape_parse(texts.allocation, &e)))
-		fail_msg("seed %u: %s", seed, e.text);
+	assert_non_null(t = tree_parse(m.xml.data, m.xml.len, "odd", &err));
+	assert_int_equal(strings_make(t, &texts, &err), 0);
+	if (!(s = shape_parse(texts.allocation, &err)))
+		fail_msg("seed %u: %s", seed, err.text);
 	p->threads = threads = odd_random(&m, 3);
 	cpus = 1 + odd_random(&m, 5);
 	for (unsigned i = 0; i < m.cores; i++)
@@ -111,9 +110,9 @@ static void places_odd(unsigned seed)
 			left += has[i] = threads ? threads : (unsigned) __builtin_popcountl(m.core[i].pus);
 		}
 	memcpy(used, has, sizeof(used));
-	if (!cores.len || places_add(p, "cn", s, cores.data, cpus, &e)) {
+	if (!cores.len || places_add(p, "cn", s, cores.data, cpus, &err)) {
 		if (left >= cpus)
-			fail_msg("seed %u: %s", seed, e.text);
+			fail_msg("seed %u: %s", seed, err.text);
 	}
 	for (unsigned i = 0; i < p->nplaces; i++) {
 		const struct place *place = &p->place[i];

@@ -162,28 +162,24 @@ TEST(reads_records)
 	static const struct {
 		const char *text;
 		size_t n, skipped;	/* skipped: unreadable ones, too */
-		struct past_job last;
+		struct past_job last;	/* of which 0 is a CPU a task, and a fit that is preferred */
 	} rows[] = {
 		/* ours, with a line of names and without, in seconds and parts of them */
-		{ "7 10 20.5 30.25 2 8 3 prefer l3\n", 1, 0, { .name = "7", .submit = 10000, .run = 9750, .nodes = 2,
-							       .tasks = 8,
-		  .task_cpus = 3, .asks = true, .request = { FIT_PREFER, LEVEL_L3, {0} } } },
-		{ "# a comment\n\n7\t10\t20\t30\t1\t2\t1\t-\t-\r\n", 1, 0, { .name = "7", .submit = 10000, .run = 10000,
-									     .nodes = 1,
-		  .tasks = 2, .task_cpus = 1, .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		{ "7 10 20.5 30.25 2 8 3 prefer l3\n", 1, 0,
+		  { .name = "7", .submit = 10000, .run = 9750, .nodes = 2, .tasks = 8, .task_cpus = 3, .asks = true,
+		    .request.level = LEVEL_L3 } },
+		{ "# a comment\n\n7\t10\t20\t30\t1\t2\t1\t-\t-\r\n", 1, 0,
+		  { .name = "7", .submit = 10000, .run = 10000, .nodes = 1, .tasks = 2 } },
 		{ "end start submit job nodes tasks limit\n30 20 10 a 1 4 90\n31 20 11 b 2 4 60.5\n", 2, 0,
-		  { .name = "b", .submit = 11000, .run = 11000, .limit = 60500, .nodes = 2, .tasks = 4, .task_cpus = 1,
-		  .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  { .name = "b", .submit = 11000, .run = 11000, .limit = 60500, .nodes = 2, .tasks = 4 } },
 		/* sacct's; steps, what never started, what still runs */
 		{ SACCT "12|" S_TIMES "|2|8|COMPLETED\n12.batch|" S_TIMES "|1|4|COMPLETED\n12.0|"
 		  S_TIMES "|2|8|COMPLETED\n", 1, 0,
-		  { .name = "12", .run = 3600000, .nodes = 2, .tasks = 8, .task_cpus = 1,
-		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  { .name = "12", .run = 3600000, .nodes = 2, .tasks = 8 } },
 		{ SACCT "12_3|" S_TIMES "|1|4|TIMEOUT\n13|2026-11-20T10:00:00|Unknown|Unknown|1|1|PENDING\n"
 		  "14|2026-11-20T10:00:00|2026-11-20T10:00:00|Unknown|1|1|RUNNING\n"
 		  "15|2026-11-20T10:00:00|None|2026-11-20T10:00:00|1|1|CANCELLED by 0\n", 1, 3,
-		  { .name = "12_3", .run = 3600000, .nodes = 1, .tasks = 4, .task_cpus = 1,
-		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  { .name = "12_3", .run = 3600000, .nodes = 1, .tasks = 4 } },
 		/* each state, and a comment with a line break, one with '|' and one that slurmctld ignores */
 		{ "JobID|State|Submit|Start|End|NNodes|NCPUS|ReqMem|Timelimit|NodeList|Comment\n"
 		  "1|FAILED|" S_TIMES "|0|0|0|UNLIMITED|None assigned|refused\n"
@@ -196,73 +192,55 @@ TEST(reads_records)
 		  "8|REQUEUED|" S_TIMES "|1|1|0|01:00:00|cn1|\n9|PREEMPTED|" S_TIMES "|1|1|0|01:00:00|cn1|a\nb\n"
 		  "10|OUT_OF_MEMORY|" S_TIMES "|1|1|0|01:00:00|cn1|a|b|c\n11|DEADLINE|" S_TIMES "|1|1|0|1:0:0|cn1|\n"
 		  "12|BOOT_FAIL|" S_TIMES "|1|1|0|01:00:00|cn1|\n"
-		  "15|REVOKED|Unknown|Unknown|Unknown|1|1|0|1:0:0|None "
-		  "assigned|\n"
+		  "15|REVOKED|Unknown|Unknown|Unknown|1|1|0|1:0:0|None assigned|\n"
 		  "16|REQUEUE_HOLD|2026-11-20T10:00:00|Unknown|Unknown|1|1|0|1:0:0|None assigned|\n"
 		  "17|SPECIAL_EXIT|" S_TIMES "|1|1|0|01:00:00|cn1|\n18|COMPLETING|" S_TIMES "|1|1|0|01:00:00|cn1|\n"
 		  "19|CONFIGURING|2026-11-20T10:00:00|2026-11-20T10:00:00|Unknown|1|1|0|01:00:00|cn1|\n"
 		  "13+0|TIMEOUT|" S_TIMES "|1|1|0|01:00:00|cn1|\n"
 		  "14|RESIZING|" S_TIMES "|2|1|0|01:00:00|cn[1-2]|topo-level=x\n", 9, 11,
-		  { .name = "14", .run = 3600000, .limit = 3600000, .nodes = 2, .tasks = 2, .task_cpus = 1,
-		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  { .name = "14", .run = 3600000, .limit = 3600000, .nodes = 2, .tasks = 2 } },
 		{ SACCT "12|" S_TIMES "|2K|2048|COMPLETED\n", 1, 0,
-		  { .name = "12", .run = 3600000, .nodes = 2048, .tasks = 2048, .task_cpus = 1,
-		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  { .name = "12", .run = 3600000, .nodes = 2048, .tasks = 2048 } },
 		{ "JobIDRaw|Start|End|Submit|AllocCPUS|ReqCPUS|NTasks|NNodes|Timelimit|NodeList|Comment|\n"
 		  "12|100|200|90|0|12|4|2|1-02:03:04|cn[1-2]|run 7, topo-fit=require topo-level=numa|\n", 1, 0,
 		  { .name = "12", .submit = 90000, .run = 100000, .limit = 93784000, .nodes = 2, .tasks = 4,
-		    .task_cpus = 3, .asks = true,
-		  .request = { FIT_REQUIRE, LEVEL_NUMA, {0} } } },
+		    .task_cpus = 3, .asks = true, .request = { FIT_REQUIRE, LEVEL_NUMA, {0} } } },
 		{ "job|submit|start|end|nodes|ncpus|ntasks|timelimit\n1|0|0|1|1|8|3|10:30\n", 1, 0,
-		  { .name = "1", .run = 1000, .limit = 630000, .nodes = 1, .tasks = 8, .task_cpus = 1,
-		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  { .name = "1", .run = 1000, .limit = 630000, .nodes = 1, .tasks = 8 } },
 		{ "job|submit|start|end|nodes|ncpus|timelimit|timelimitraw\n1|0|0|1|1|8|2-00|7\n", 1, 0,
-		  { .name = "1", .run = 1000, .limit = 420000, .nodes = 1, .tasks = 8, .task_cpus = 1,
-		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
-		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|2-12\n", 1, 0, { .name = "1", .run = 1000,
-		  .limit = 60 * 3600000, .nodes = 1, .tasks = 8, .task_cpus = 1,
-		  .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  { .name = "1", .run = 1000, .limit = 420000, .nodes = 1, .tasks = 8 } },
+		{ "job|submit|start|end|nodes|ncpus|timelimit\n1|0|0|1|1|8|2-12\n", 1, 0,
+		  { .name = "1", .run = 1000, .limit = 60 * 3600000, .nodes = 1, .tasks = 8 } },
 		/* memory: MB on each node, whatever the column's unit */
 		{ "job submit start end nodes tasks memory\n7 0 0 1 2 8 1.5G\n", 1, 0,
-		  { .name = "7", .run = 1000, .nodes = 2, .tasks = 8, .task_cpus = 1, .memory = 1536,
-		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  { .name = "7", .run = 1000, .nodes = 2, .tasks = 8, .memory = 1536 } },
 		{ "job|submit|start|end|nodes|ncpus|reqmem\n1|0|0|1|2|8|3000M\n", 1, 0,
-		  { .name = "1", .run = 1000, .nodes = 2, .tasks = 8, .task_cpus = 1, .memory = 1500,
-		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  { .name = "1", .run = 1000, .nodes = 2, .tasks = 8, .memory = 1500 } },
 		{ "job|submit|start|end|nodes|ncpus|reqmem|comment\n1|0|0|1|2|8|500Mc|topo-mem=require\n", 1, 0,
-		  { .name = "1", .run = 1000, .nodes = 2, .tasks = 8, .task_cpus = 1, .memory = 2000,
-		    .asks_memory = true, .request = { FIT_PREFER, LEVEL_NODE, {0}, FIT_REQUIRE } } },
+		  { .name = "1", .run = 1000, .nodes = 2, .tasks = 8, .memory = 2000,
+		    .asks_memory = true, .request.memory = FIT_REQUIRE } },
 		{ "job|submit|start|end|nodes|ncpus|reqmem\n1|0|0|1|2|8|2Gn\n2|0|0|1|1|1|0\n", 2, 0,
-		  { .name = "2", .run = 1000, .nodes = 1, .tasks = 1, .task_cpus = 1,
-		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  { .name = "2", .run = 1000, .nodes = 1, .tasks = 1 } },
 		/* GPUs on each node; of swf the processors allocated, else requested, on as few nodes as have them */
 		{ "job submit start end nodes tasks gpus\n1 0 0 1 2 8 -\n7 0 0 1 2 8 3\n", 2, 0,
-		  { .name = "7", .run = 1000, .nodes = 2, .tasks = 8, .task_cpus = 1, .gpus = 3,
-		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  { .name = "7", .run = 1000, .nodes = 2, .tasks = 8, .gpus = 3 } },
 		{ "job|submit|start|end|nodes|ncpus|reqtres|alloctres\n"
 		  "1|0|0|1|2|8|gres/gpu=8|billing=8,cpu=8,gres/gpu:a100=5,gres/gpu=5,node=2\n", 1, 0,
-		  { .name = "1", .run = 1000, .nodes = 2, .tasks = 8, .task_cpus = 1, .gpus = 3,
-		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  { .name = "1", .run = 1000, .nodes = 2, .tasks = 8, .gpus = 3 } },
 		{ "job|submit|start|end|nodes|ncpus|reqtres\n1|0|0|1|1|8|gres/gpu:a=1,gres/gpu:b,gres/gpu:c=2\n", 1, 0,
-		  { .name = "1", .run = 1000, .nodes = 1, .tasks = 8, .task_cpus = 1, .gpus = 3,
-		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  { .name = "1", .run = 1000, .nodes = 1, .tasks = 8, .gpus = 3 } },
 		{ "; Version: 2.2\n1 5 7 60 40 -1 -1 32 90 -1 1 4 1 -1 1 -1 -1 -1\n"
 		  "2 6 -1 61 -1 -1 -1 16 -1 -1 1 4 1 -1 1 -1 -1 -1\n3 9 1 -1 8 -1 -1 8 90 -1 5 4 1 -1 1 -1 -1 -1\n"
 		  "4 7 2 62 33 -1 -1 32 90 -1 1 4 1 -1 1 -1 -1 -1 {12,13} more\n", 3, 1,
-		  { .name = "4", .submit = 7000, .run = 62000, .limit = 90000, .nodes = 3, .tasks = 33, .task_cpus = 1,
-		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  { .name = "4", .submit = 7000, .run = 62000, .limit = 90000, .nodes = 3, .tasks = 33 } },
 		{ "5 7 2 62 4 -1 -1 4 90 -1 1 4 1 -1 1 -1 -1 -1 {7,7,9,11}\n", 1, 0,
-		  { .name = "5", .submit = 7000, .run = 62000, .limit = 90000, .nodes = 3, .tasks = 4, .task_cpus = 1,
-		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  { .name = "5", .submit = 7000, .run = 62000, .limit = 90000, .nodes = 3, .tasks = 4 } },
 		{ "5 7 2 62 4 -1 -1 4 90 -1 1 4 1 -1 1 -1 -1 -1 {7,8,9,10,11}\n", 1, 0,
-		  { .name = "5", .submit = 7000, .run = 62000, .limit = 90000, .nodes = 4, .tasks = 4, .task_cpus = 1,
-		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  { .name = "5", .submit = 7000, .run = 62000, .limit = 90000, .nodes = 4, .tasks = 4 } },
 		{ "5 7 2 62 4 -1 -1 4 90 -1 1 4 1 -1 1 -1 -1 -1 {7,7,9,11\n", 1, 0,
-		  { .name = "5", .submit = 7000, .run = 62000, .limit = 90000, .nodes = 1, .tasks = 4, .task_cpus = 1,
-		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  { .name = "5", .submit = 7000, .run = 62000, .limit = 90000, .nodes = 1, .tasks = 4 } },
 		{ "job|submit|start|end|nodes|ncpus|timelimit|comment\n1|0|0|1|1|8|UNLIMITED|topo-fit=prefer\n", 1, 0,
-		  { .name = "1", .run = 1000, .nodes = 1, .tasks = 8, .task_cpus = 1, .asks = true,
-		    .request = { FIT_PREFER, LEVEL_NODE, {0} } } },
+		  { .name = "1", .run = 1000, .nodes = 1, .tasks = 8, .asks = true } },
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
@@ -277,7 +255,7 @@ TEST(reads_records)
 		job = &jobs.list[jobs.n - 1];
 		assert_string_equal(job->name, want->name);
 		if (job->run != want->run || job->limit != want->limit || job->nodes != want->nodes ||
-		    job->tasks != want->tasks || job->task_cpus != want->task_cpus || job->gpus != want->gpus)
+		    job->tasks != want->tasks || job->task_cpus != (want->task_cpus ?: 1) || job->gpus != want->gpus)
 			fail_msg("row %zu: ran %lld of %lld ms, %u nodes, %u tasks, %u CPUs each, %u GPUs", i, job->run,
 				 job->limit, job->nodes, job->tasks, job->task_cpus, job->gpus);
 		if (job->memory != want->memory || job->asks_memory != want->asks_memory ||
@@ -286,7 +264,7 @@ TEST(reads_records)
 				 fit_name(job->request.memory));
 		if (want->submit && job->submit != want->submit)
 			fail_msg("row %zu: submitted at %lld", i, job->submit);
-		if (job->asks != want->asks || job->request.fit != want->request.fit ||
+		if (job->asks != want->asks || job->request.fit != (want->request.fit ?: FIT_PREFER) ||
 		    job->request.level != want->request.level)
 			fail_msg("row %zu: asks %d, %s, %s", i, job->asks, fit_name(job->request.fit),
 				 level_name(job->request.level));
@@ -677,7 +655,7 @@ TEST(memory_is_counted)
 	static const char *const policies[] = { "stock", "block", "prefer", "prefer:mem=off", "prefer:mem=require" };
 	unsigned seed = 7;
 	FREED(buf_free) struct buf jobs = {0};
-	struct stage stage;
+	FREED(stage_close) struct stage stage;
 
 	for (unsigned i = 0; i < 2000; i++)
 		buf_printf(&jobs, "%u %u %u %u 1 %u %u\n", i, 2 * i, 2 * i, 2 * i + 5 + chance(&seed, 15),
@@ -702,7 +680,6 @@ TEST(memory_is_counted)
 			assert_true(r.memory_needless > 50);
 		assert_true(p.request.memory != FIT_REQUIRE || !r.memory_far);
 	}
-	stage_close(&stage);
 }
 
 /* Nothing touches less than the least cost, and stock placements are judged worse. */
@@ -711,7 +688,7 @@ TEST(least_cost_is_never_worse)
 	for (unsigned seed = 1; seed <= 4; seed++) {
 		FREED(buf_free) struct buf jobs = random_jobs(seed, 400);
 		struct replay_result stock, prefer;
-		struct stage stage;
+		FREED(stage_close) struct stage stage;
 
 		stage_open(&stage, CLUSTER, jobs.data);
 		stock = replay(&stage, "stock", NULL);
@@ -719,7 +696,6 @@ TEST(least_cost_is_never_worse)
 		assert_int_equal(prefer.dominated, 0);
 		assert_in_range(stock.dominated, 100, 400);
 		assert_true(prefer.touched_to_ideal < stock.touched_to_ideal);
-		stage_close(&stage);
 	}
 }
 

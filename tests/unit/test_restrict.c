@@ -79,13 +79,12 @@ TEST(restricts)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		FREED(buf_free) struct buf xml = {0}, out = {0};
-		struct err e = {""};
 		OWNED(hwloc_topology_destroy) hwloc_topology_t t;
 		char pus[128];
 
 		export_synthetic(rows[i].machine, &xml);
-		if (restrict_xml(xml.data, xml.len, rows[i].cores, &out, &e))
-			fail_msg("%s, %s: %s", rows[i].machine, rows[i].cores, e.text);
+		if (restrict_xml(xml.data, xml.len, rows[i].cores, &out, &err))
+			fail_msg("%s, %s: %s", rows[i].machine, rows[i].cores, err.text);
 		t = load_plain(&out);
 		hwloc_bitmap_list_snprintf(pus, sizeof(pus), hwloc_get_root_obj(t)->cpuset);
 		assert_string_equal(pus, rows[i].pus);
@@ -160,7 +159,6 @@ static void restrict_real(const char *path)
 	struct buf xml = {0};
 	FREED(buf_free) struct buf out = {0}, last = {0};
 	hwloc_topology_t whole, cut;
-	struct err e = {""};
 	char list[32];
 	int cores;
 
@@ -171,8 +169,8 @@ static void restrict_real(const char *path)
 	}
 	cores = hwloc_get_nbobjs_by_type(whole, machine_core_type(whole));
 	snprintf(list, sizeof(list), "%d", cores - 1);
-	if (restrict_xml(xml.data, xml.len, "0", &out, &e) || restrict_xml(xml.data, xml.len, list, &last, &e))
-		fail_msg("%s: %s", path, e.text);
+	if (restrict_xml(xml.data, xml.len, "0", &out, &err) || restrict_xml(xml.data, xml.len, list, &last, &err))
+		fail_msg("%s: %s", path, err.text);
 	for (int i = 0; i < 2; i++) {
 		hwloc_obj_t core = hwloc_get_obj_by_type(whole, machine_core_type(whole), i ? cores - 1 : 0);
 
@@ -200,10 +198,9 @@ static void restrict_odd(unsigned seed, bool whole)
 	FREED(buf_free) struct buf out = {0}, list = {0};
 	uint64_t pus = 0, nodes = 0, some = 0, all = 0, filled = 0;
 	hwloc_topology_t t;
-	struct err e = {""};
 
 	odd_make(&m, seed);
-	assert_non_null(t = machine_load(m.xml.data, m.xml.len, &e));
+	assert_non_null(t = machine_load(m.xml.data, m.xml.len, &err));
 	assert_int_equal(hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE), m.cores);
 	for (unsigned i = 0, least = odd_random(&m, m.cores); i < m.cores; i++) {
 		unsigned core = hwloc_get_obj_by_type(t, HWLOC_OBJ_CORE, i)->os_index;
@@ -228,8 +225,8 @@ static void restrict_odd(unsigned seed, bool whole)
 		nodes |= m.core[c].pus & pus && !near ? odd_nearest(&m, c, filled) : 0;
 	}
 	nodes = nodes ? nodes : some;
-	if (restrict_xml(m.xml.data, m.xml.len, list.data, &out, &e))
-		fail_msg("seed %u, cores %s: %s", seed, list.data, e.text);
+	if (restrict_xml(m.xml.data, m.xml.len, list.data, &out, &err))
+		fail_msg("seed %u, cores %s: %s", seed, list.data, err.text);
 	t = load_plain(&out);
 	if (hwloc_bitmap_to_ith_ulong(hwloc_get_root_obj(t)->cpuset, 0) != pus)
 		fail_msg("seed %u, cores %s: other PUs", seed, list.data);

@@ -272,10 +272,9 @@ TEST(expands_host_lists)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		FREED(buf_free) struct buf names = {0};
-		struct err e = {""};
 
-		if (hostlist_expand(rows[i].list, gather, &names, &e))
-			fail_msg("%s: %s", rows[i].list, e.text);
+		if (hostlist_expand(rows[i].list, gather, &names, &err))
+			fail_msg("%s: %s", rows[i].list, err.text);
 		assert_string_equal(names.data, rows[i].names);
 	}
 }
@@ -361,10 +360,9 @@ TEST(folds_host_lists)
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		FREED(buf_free) struct buf out = {0};
-		struct err e = {""};
 
-		if (hostlist_fold(rows[i].list, &out, &e))
-			fail_msg("%s: %s", rows[i].list, e.text);
+		if (hostlist_fold(rows[i].list, &out, &err))
+			fail_msg("%s: %s", rows[i].list, err.text);
 		assert_string_equal(out.data, rows[i].folded);
 	}
 	assert_int_equal(hostlist_fold("cn[", &(struct buf){0}, NULL), -1);
@@ -393,11 +391,10 @@ TEST(finds_names_in_a_list)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct err e = {""};
-		struct hostset *s = hostset_parse(rows[i].list, &e);
+		struct hostset *s = hostset_parse(rows[i].list, &err);
 
 		if (!s)
-			fail_msg("%s: %s", rows[i].list, e.text);
+			fail_msg("%s: %s", rows[i].list, err.text);
 		assert_int_equal(hostset_names(s), rows[i].names);
 		assert_int_equal(hostlist_expand(rows[i].list, is_in, s, NULL), 0);
 		assert_int_equal(hostlist_expand(rows[i].in, is_in, s, NULL), 0);

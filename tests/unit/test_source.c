@@ -42,6 +42,22 @@ static void put(const struct machine *m, const char *path, const char *text)
 		fail_msg("%s: %s", full, strerror(errno));
 }
 
+/* The files of a device: "NAME=TEXT|...", each a line. */
+static void put_all(const struct machine *m, const char *device, const char *files)
+{
+	OWNED(free) char *copy = strdup(files), *rest = copy;
+
+	for (char *name, *text; (name = strsep(&rest, "|"));) {
+		char path[256], line[128];
+
+		text = name;
+		strsep(&text, "=");
+		snprintf(path, sizeof(path), "%s/%s", device, name);
+		snprintf(line, sizeof(line), "%s\n", text);
+		put(m, path, line);
+	}
+}
+
 static void link_to(const struct machine *m, const char *path, const char *target)
 {
 	char full[512];
@@ -51,20 +67,21 @@ static void link_to(const struct machine *m, const char *path, const char *targe
 }
 
 /* Two packages, each one NUMA node of four PUs. */
-static void machine_make(struct machine *m)
+static struct machine machine_make(void)
 {
-	*m = (struct machine){ .root = folder_new() };
+	struct machine made = { .root = folder_new() }, *m = &made;
+
 	put(m, "/sys/devices/system/cpu/online", "0-7\n");
 	put(m, "/sys/devices/system/node/node0/cpulist", "0-3\n");
 	put(m, "/sys/devices/system/node/node1/cpulist", "4-7\n");
 	for (int cpu = 0; cpu < 8; cpu++) {
 		char path[128];
 
-		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/physical_package_id", cpu);
-		put(m, path, cpu < 4 ? "0\n" : "1\n");
-		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/package_cpus_list", cpu);
-		put(m, path, cpu < 4 ? "0-3\n" : "4-7\n");
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology", cpu);
+		put_all(m, path, cpu < 4 ? "physical_package_id=0|package_cpus_list=0-3" :
+			"physical_package_id=1|package_cpus_list=4-7");
 	}
+	return made;
 }
 
 static void machine_close(struct machine *m)
@@ -109,6 +126,25 @@ static uint64_t value(const struct machine *m, const char *event, const char *le
 }
 
 #define assert_value(m, event, level, object, expected) assert_int_equal(value(m, event, level, object), expected)
+
+/* "EVENT LEVEL VALUE...|...": of each object in turn, "-" if it is absent, "?" if it may be anything. */
+static void assert_values(const struct machine *m, const char *expected)
+{
+	OWNED(free) char *copy = strdup(expected), *rest = copy;
+
+	for (char *row; (row = strsep(&rest, "|"));) {
+		char *event = strsep(&row, " "), *level = strsep(&row, " "), *word;
+
+		for (unsigned object = 0; (word = strsep(&row, " ")); object++) {
+			uint64_t want = *word == '-' ? ABSENT : strtoull(word, NULL, 10);
+
+			if (*word != '?' && value(m, event, level, object) != want)
+				fail_msg("%s of %s %u: %" PRIu64 ", not %s", event, level, object,
+					 value(m, event, level, object), word);
+		}
+	}
+}
+
 #define assert_no_event(m, event) assert_int_equal(trace_head_event(&(m)->head, event), -1)
 #define assert_why(m, text) assert_non_null(strstr((m)->why.data ? (m)->why.data : "", text))
 
@@ -116,75 +152,58 @@ static uint64_t value(const struct machine *m, const char *event, const char *le
 
 static void powercap_make(const struct machine *m)
 {
-	static const char *const zones[][4] = {
-		{ "intel-rapl:0", "package-0\n", "1000000\n", "262143328850\n" },
-		{ "intel-rapl:0:0", "core\n", "5\n", "262143328850\n" },
-		{ "intel-rapl:0:1", "dram\n", "2000000\n", "65712999613\n" },
-		{ "intel-rapl:1", "package-1-die-0\n", "3000000\n", "262143328850\n" },
-		{ "intel-rapl:2", "package-1-die-1\n", "4000000\n", "262143328850\n" },
-		{ "intel-rapl:3", "psys\n", "9000000\n", "262143328850\n" },
+	static const char *const zones[][2] = {
+		{ "intel-rapl:0", "name=package-0|energy_uj=1000000|max_energy_range_uj=262143328850" },
+		{ "intel-rapl:0:0", "name=core|energy_uj=5|max_energy_range_uj=262143328850" },
+		{ "intel-rapl:0:1", "name=dram|energy_uj=2000000|max_energy_range_uj=65712999613" },
+		{ "intel-rapl:1", "name=package-1-die-0|energy_uj=3000000|max_energy_range_uj=262143328850" },
+		{ "intel-rapl:2", "name=package-1-die-1|energy_uj=4000000|max_energy_range_uj=262143328850" },
+		{ "intel-rapl:3", "name=psys|energy_uj=9000000|max_energy_range_uj=262143328850" },
 	};
 
-	for (size_t i = 0; i < ROWS(zones); i++)
-		for (int k = 1; k < 4; k++) {
-			static const char *const files[] = { "", "name", "energy_uj", "max_energy_range_uj" };
-			char path[128];
+	for (size_t i = 0; i < ROWS(zones); i++) {
+		char device[64];
 
-			snprintf(path, sizeof(path), "/sys/class/powercap/%s/%s", zones[i][0], files[k]);
-			put(m, path, zones[i][k]);
-		}
+		snprintf(device, sizeof(device), "/sys/class/powercap/%s", zones[i][0]);
+		put_all(m, device, zones[i][1]);
+	}
 }
 
 TEST(energy_of_powercap)
 {
-	struct machine m;
+	static const struct { const char *energy, *expected; } then[] = {
+		{ "262143328000\n", "package_energy Package -" },		/* 261 kW */
+		{ "100000000\n", "package_energy Package 100000850 -" },	/* past its range; standing still */
+		{ "", "package_energy Package -" },
+		{ "400000000\n", "package_energy Package -" },			/* of two ticks */
+		{ "450000000\n", "package_energy Package 50000000" },
+	};
+	FREED(machine_close) struct machine m = machine_make();
 
-	machine_make(&m);
 	powercap_make(&m);
 	machine_open(&m, "power", NULL, NULL);
-	put(&m, "/sys/class/powercap/intel-rapl:0/energy_uj", "201000000\n");
-	put(&m, "/sys/class/powercap/intel-rapl:0:1/energy_uj", "32000000\n");
-	put(&m, "/sys/class/powercap/intel-rapl:1/energy_uj", "53000000\n");
-	put(&m, "/sys/class/powercap/intel-rapl:2/energy_uj", "74000000\n");
+	put_all(&m, "/sys/class/powercap", "intel-rapl:0/energy_uj=201000000|intel-rapl:0:1/energy_uj=32000000|"
+		"intel-rapl:1/energy_uj=53000000|intel-rapl:2/energy_uj=74000000");
 	machine_tick(&m, SECOND);
-	assert_value(&m, "package_energy", "Package", 0, 200000000);
-	assert_value(&m, "package_energy", "Package", 1, 120000000);	/* both dies */
-	assert_value(&m, "dram_energy", "Package", 0, 30000000);
-	assert_value(&m, "dram_energy", "Package", 1, ABSENT);
-	/* Past the end of its range, standing still, going backwards, and gone. */
-	put(&m, "/sys/class/powercap/intel-rapl:0/energy_uj", "262143328000\n");
-	machine_tick(&m, SECOND);
-	assert_value(&m, "package_energy", "Package", 0, ABSENT);	/* 261 kW */
-	put(&m, "/sys/class/powercap/intel-rapl:0/energy_uj", "100000000\n");
-	machine_tick(&m, SECOND);
-	assert_value(&m, "package_energy", "Package", 0, 100000850);
-	assert_value(&m, "package_energy", "Package", 1, ABSENT);
-	put(&m, "/sys/class/powercap/intel-rapl:0/energy_uj", "");
-	machine_tick(&m, SECOND);
-	assert_value(&m, "package_energy", "Package", 0, ABSENT);
-	put(&m, "/sys/class/powercap/intel-rapl:0/energy_uj", "400000000\n");
-	machine_tick(&m, SECOND);
-	assert_value(&m, "package_energy", "Package", 0, ABSENT);	/* of two ticks */
-	put(&m, "/sys/class/powercap/intel-rapl:0/energy_uj", "450000000\n");
-	machine_tick(&m, SECOND);
-	assert_value(&m, "package_energy", "Package", 0, 50000000);
-	machine_close(&m);
+	assert_values(&m, "package_energy Package 200000000 120000000|"	/* both dies */
+			"dram_energy Package 30000000 -");
+	for (size_t i = 0; i < ROWS(then); i++) {
+		put(&m, "/sys/class/powercap/intel-rapl:0/energy_uj", then[i].energy);
+		machine_tick(&m, SECOND);
+		assert_values(&m, then[i].expected);
+	}
 }
 
 TEST(energy_of_a_pmu)
 {
 	struct sysfs_pmu_event clock;
-	struct machine m;
+	FREED(machine_close) struct machine m = machine_make();
 	int fd;
 
-	machine_make(&m);
 	powercap_make(&m);
-	put(&m, "/sys/bus/event_source/devices/power/type", "1\n");
-	put(&m, "/sys/bus/event_source/devices/power/cpumask", "0\n");
-	put(&m, "/sys/bus/event_source/devices/power/format/event", "config:0-7\n");
-	put(&m, "/sys/bus/event_source/devices/power/events/energy-pkg", "event=0x00\n");	/* cpu-clock */
-	put(&m, "/sys/bus/event_source/devices/power/events/energy-pkg.scale", "1e-7\n");
-	put(&m, "/sys/bus/event_source/devices/power/events/energy-pkg.unit", "Joules\n");
+	put_all(&m, "/sys/bus/event_source/devices/power", "type=1|cpumask=0|format/event=config:0-7|"
+		"events/energy-pkg=event=0x00|"		/* cpu-clock */
+		"events/energy-pkg.scale=1e-7|events/energy-pkg.unit=Joules");
 	assert_int_equal(sysfs_pmu_event(m.root, "power", "energy-pkg", &clock, &err), 0);
 	fd = sysfs_pmu_open(&clock, 0);
 	machine_open(&m, "power", NULL, NULL);
@@ -203,69 +222,55 @@ TEST(energy_of_a_pmu)
 		assert_value(&m, "package_energy", "Package", 1, ABSENT);
 		assert_no_event(&m, "dram_energy");
 	}
-	machine_close(&m);
 }
 
 TEST(power_of_hwmon)
 {
-	struct machine m;
+	FREED(machine_close) struct machine m = machine_make();
 
-	machine_make(&m);
 	put(&m, "/sys/class/hwmon/hwmon0/name", "nvme\n");
-	put(&m, "/sys/class/hwmon/hwmon1/name", "power_meter\n");
-	put(&m, "/sys/class/hwmon/hwmon1/power1_oem_info", "Module Power Socket 0\n");
-	put(&m, "/sys/class/hwmon/hwmon1/power1_average", "500000000\n");
-	put(&m, "/sys/class/hwmon/hwmon2/name", "power_meter\n");
-	put(&m, "/sys/class/hwmon/hwmon2/power1_oem_info", "Grace Power Socket 1\n");
-	put(&m, "/sys/class/hwmon/hwmon2/power1_average", "250000000\n");
-	put(&m, "/sys/class/hwmon/hwmon3/name", "amd_energy\n");
-	put(&m, "/sys/class/hwmon/hwmon3/energy1_label", "Ecore000\n");
-	put(&m, "/sys/class/hwmon/hwmon3/energy1_input", "1\n");
-	put(&m, "/sys/class/hwmon/hwmon3/energy2_label", "Esocket0\n");
-	put(&m, "/sys/class/hwmon/hwmon3/energy2_input", "7000000\n");
+	put_all(&m, "/sys/class/hwmon/hwmon1", "name=power_meter|power1_oem_info=Module Power Socket 0|"
+		"power1_average=500000000");
+	put_all(&m, "/sys/class/hwmon/hwmon2", "name=power_meter|power1_oem_info=Grace Power Socket 1|"
+		"power1_average=250000000");
+	put_all(&m, "/sys/class/hwmon/hwmon3", "name=amd_energy|energy1_label=Ecore000|energy1_input=1|"
+		"energy2_label=Esocket0|energy2_input=7000000");
 	machine_open(&m, "power", NULL, NULL);
 	put(&m, "/sys/class/hwmon/hwmon3/energy2_input", "97000000\n");
 	machine_tick(&m, SECOND);
-	assert_value(&m, "package_power", "Package", 0, ABSENT);
-	assert_value(&m, "package_power", "Package", 1, 250000000);
-	assert_value(&m, "package_energy", "Package", 0, 90000000);
+	assert_values(&m, "package_power Package - 250000000|"
+			"package_energy Package 90000000");
 	put(&m, "/sys/class/hwmon/hwmon2/power1_average", "25000000000000\n");
 	machine_tick(&m, SECOND);
-	assert_value(&m, "package_power", "Package", 1, ABSENT);
-	assert_value(&m, "package_energy", "Package", 0, ABSENT);	/* stands still */
-	machine_close(&m);
+	assert_values(&m, "package_power Package ? -|"
+			"package_energy Package -");	/* stands still */
 }
 
 /* --- memory --- */
 
 TEST(memory_in_use)
 {
-	struct machine m;
+	FREED(machine_close) struct machine m = machine_make();
 
-	machine_make(&m);
 	put(&m, "/sys/devices/system/node/node0/meminfo",
 	    "Node 0 MemTotal:       1000 kB\nNode 0 MemFree:         600 kB\nNode 0 MemUsed:         400 kB\n");
 	put(&m, "/sys/devices/system/node/node1/meminfo",
 	    "Node 1 MemTotal:       0 kB\nNode 1 MemFree:         0 kB\nNode 1 MemUsed:         0 kB\n");
 	machine_open(&m, "sw", NULL, NULL);
 	machine_tick(&m, SECOND);
-	assert_value(&m, "memory_used", "NUMANode", 0, 400 << 10);
-	assert_value(&m, "memory_used", "NUMANode", 1, ABSENT);
+	assert_values(&m, "memory_used NUMANode 409600 -");
 	put(&m, "/sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 1000 kB\nNode 0 MemUsed: 1001 kB\n");
 	machine_tick(&m, SECOND);
 	assert_value(&m, "memory_used", "NUMANode", 0, ABSENT);
-	machine_close(&m);
 }
 
 TEST(traffic_of_memory_controllers)
 {
 	struct sysfs_pmu_event x;
-	struct machine m;
+	struct machine m = machine_make();
 
-	machine_make(&m);
-	put(&m, "/sys/bus/event_source/devices/amd_umc_0/type", "24\n");
-	put(&m, "/sys/bus/event_source/devices/amd_umc_0/format/event", "config:0-7\n");
-	put(&m, "/sys/bus/event_source/devices/amd_umc_0/format/rdwrmask", "config:8-9\n");
+	put_all(&m, "/sys/bus/event_source/devices/amd_umc_0", "type=24|format/event=config:0-7|"
+		"format/rdwrmask=config:8-9");
 	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_0", "event=0x0a,rdwrmask=2", &x, &err), 0);
 	assert_true(x.type == 24 && x.config == 0x20a && x.scale == 1 && !*x.unit);
 	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_0", "event=0x0a,rdwrmask=4", &x, &err), -1);
@@ -273,33 +278,21 @@ TEST(traffic_of_memory_controllers)
 	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_0", "cas_count_read", &x, &err), -1);
 	assert_int_equal(sysfs_pmu_event(m.root, "amd_umc_1", "event=0x0a", &x, &err), -1);
 	/* A format in parts, as of amd_df, and one that is not understood. */
-	put(&m, "/sys/bus/event_source/devices/amd_df/type", "25\n");
-	put(&m, "/sys/bus/event_source/devices/amd_df/format/event", "config:0-7,32-35\n");
-	put(&m, "/sys/bus/event_source/devices/amd_df/format/other", "config1:0-7\n");
+	put_all(&m, "/sys/bus/event_source/devices/amd_df", "type=25|format/event=config:0-7,32-35|"
+		"format/other=config1:0-7");
 	assert_int_equal(sysfs_pmu_event(m.root, "amd_df", "event=0x107", &x, &err), 0);
 	assert_true(x.config == 0x100000007);
 	assert_int_equal(sysfs_pmu_event(m.root, "amd_df", "event=0x1007", &x, &err), -1);
 	assert_int_equal(sysfs_pmu_event(m.root, "amd_df", "event=7,other=1", &x, &err), -1);
 	/* Intel's controllers, that count this CPU's clock: two, and one of the other package, which is not ours. */
-	put(&m, "/sys/bus/event_source/devices/uncore_imc_9/type", "1\n");
-	put(&m, "/sys/bus/event_source/devices/uncore_imc_9/cpumask", "4\n");
-	put(&m, "/sys/bus/event_source/devices/uncore_imc_9/format/event", "config:0-7\n");
-	put(&m, "/sys/bus/event_source/devices/uncore_imc_9/events/cas_count_read", "event=0x00\n");
+	put_all(&m, "/sys/bus/event_source/devices/uncore_imc_9", "type=1|cpumask=4|format/event=config:0-7|"
+		"events/cas_count_read=event=0x00");
 	for (int i = 0; i < 2; i++) {
-		static const struct { const char *file, *text; } files[] = {
-			{ "type", "1\n" }, { "cpumask", "0\n" }, { "format/event", "config:0-7\n" },
-			{ "events/cas_count_read", "event=0x00\n" },
-			{ "events/cas_count_read.scale", "6.103515625e-5\n" },
-			{ "events/cas_count_read.unit", "MiB\n" },
-		};
+		char device[64];
 
-		for (size_t k = 0; k < ROWS(files); k++) {
-			char path[128];
-
-			snprintf(path, sizeof(path), "/sys/bus/event_source/devices/uncore_imc_%d/%s", i,
-				 files[k].file);
-			put(&m, path, files[k].text);
-		}
+		snprintf(device, sizeof(device), "/sys/bus/event_source/devices/uncore_imc_%d", i);
+		put_all(&m, device, "type=1|cpumask=0|format/event=config:0-7|events/cas_count_read=event=0x00|"
+			"events/cas_count_read.scale=6.103515625e-5|events/cas_count_read.unit=MiB");
 	}
 	machine_open(&m, "cpu", "0-3", NULL);
 	if (trace_head_event(&m.head, "memory_read") < 0) {
@@ -310,10 +303,8 @@ TEST(traffic_of_memory_controllers)
 		/* 64 bytes a nanosecond, of both. */
 		assert_true(value(&m, "memory_read", "Package", 0) >= 2 * 64 * UINT64_C(100000000));
 		/* One more that the kernel does not open: a part is not the whole. */
-		put(&m, "/sys/bus/event_source/devices/uncore_imc_2/type", "4000000\n");
-		put(&m, "/sys/bus/event_source/devices/uncore_imc_2/cpumask", "0\n");
-		put(&m, "/sys/bus/event_source/devices/uncore_imc_2/format/event", "config:0-7\n");
-		put(&m, "/sys/bus/event_source/devices/uncore_imc_2/events/cas_count_read", "event=0x00\n");
+		put_all(&m, "/sys/bus/event_source/devices/uncore_imc_2", "type=4000000|cpumask=0|"
+			"format/event=config:0-7|events/cas_count_read=event=0x00");
 		machine_close(&m);
 		machine_open(&m, "cpu", "0-3", NULL);
 		assert_no_event(&m, "memory_read");
@@ -326,72 +317,53 @@ TEST(traffic_of_memory_controllers)
 
 static void ports_make(const struct machine *m)
 {
-	put(m, "/sys/class/infiniband/mlx5_0/device/numa_node", "1\n");
-	put(m, "/sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
-	put(m, "/sys/class/infiniband/mlx5_0/ports/1/rate", "100 Gb/sec (4X EDR)\n");
-	put(m, "/sys/class/infiniband/mlx5_0/ports/1/counters/unicast_rcv_packets", "1\n");
-	put(m, "/sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "5000000000\n");
-	put(m, "/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data", "7\n");
+	put_all(m, "/sys/class/infiniband/mlx5_0", "device/numa_node=1|ports/1/state=4: ACTIVE|"
+		"ports/1/rate=100 Gb/sec (4X EDR)|ports/1/counters/unicast_rcv_packets=1|"
+		"ports/1/counters/port_rcv_data=5000000000|ports/1/counters/port_xmit_data=7");
 	/* One of 32 bits, at its old place; one that is down; Omni-Path. */
-	put(m, "/sys/class/infiniband/mthca0/device/numa_node", "0\n");
-	put(m, "/sys/class/infiniband/mthca0/ports/2/state", "4: ACTIVE\n");
-	put(m, "/sys/class/infiniband/mthca0/ports/2/rate", "10 Gb/sec (4X)\n");
-	put(m, "/sys/class/infiniband/mthca0/ports/2/counters/port_rcv_data", "4294967200\n");
-	put(m, "/sys/class/infiniband/mthca0/ports/2/counters/port_xmit_data", "100\n");
-	put(m, "/sys/class/infiniband/mlx5_1/ports/1/state", "1: DOWN\n");
-	put(m, "/sys/class/infiniband/mlx5_1/ports/1/counters/port_rcv_data", "1\n");
-	put(m, "/sys/class/infiniband/mlx5_1/ports/1/counters/port_xmit_data", "1\n");
-	put(m, "/sys/class/infiniband/hfi1_0/device/numa_node", "-1\n");
-	put(m, "/sys/class/infiniband/hfi1_0/ports/1/counters_ext/port_rcv_data_64", "10\n");
-	put(m, "/sys/class/infiniband/hfi1_0/ports/1/counters_ext/port_xmit_data_64", "20\n");
-	put(m, "/sys/class/cxi/cxi0/device/numa_node", "0\n");
-	put(m, "/sys/class/cxi/cxi0/device/telemetry/hni_sts_rx_ok_octets", "1000@1700000000.123456789\n");
-	put(m, "/sys/class/cxi/cxi0/device/telemetry/hni_sts_tx_ok_octets", "2000@1700000000.123456789\n");
-	put(m, "/sys/class/net/hsn-0/device/numa_node", "0\n");
-	put(m, "/sys/class/net/hsn-0/type", "1\n");
-	put(m, "/sys/class/net/hsn-0/speed", "1000\n");
-	put(m, "/sys/class/net/hsn-0/statistics/rx_bytes", "0\n");
-	put(m, "/sys/class/net/hsn-0/statistics/tx_bytes", "0\n");
-	put(m, "/sys/class/net/x\"y\\/device/numa_node", "0\n");
-	put(m, "/sys/class/net/x\"y\\/type", "1\n");
-	put(m, "/sys/class/net/x\"y\\/statistics/rx_bytes", "0\n");
-	put(m, "/sys/class/net/x\"y\\/statistics/tx_bytes", "0\n");
+	put_all(m, "/sys/class/infiniband/mthca0", "device/numa_node=0|ports/2/state=4: ACTIVE|"
+		"ports/2/rate=10 Gb/sec (4X)|ports/2/counters/port_rcv_data=4294967200|"
+		"ports/2/counters/port_xmit_data=100");
+	put_all(m, "/sys/class/infiniband/mlx5_1", "ports/1/state=1: DOWN|ports/1/counters/port_rcv_data=1|"
+		"ports/1/counters/port_xmit_data=1");
+	put_all(m, "/sys/class/infiniband/hfi1_0", "device/numa_node=-1|"
+		"ports/1/counters_ext/port_rcv_data_64=10|ports/1/counters_ext/port_xmit_data_64=20");
+	put_all(m, "/sys/class/cxi/cxi0", "device/numa_node=0|"
+		"device/telemetry/hni_sts_rx_ok_octets=1000@1700000000.123456789|"
+		"device/telemetry/hni_sts_tx_ok_octets=2000@1700000000.123456789");
+	put_all(m, "/sys/class/net/hsn-0", "device/numa_node=0|type=1|speed=1000|statistics/rx_bytes=0|"
+		"statistics/tx_bytes=0");
+	put_all(m, "/sys/class/net/x\"y\\", "device/numa_node=0|type=1|statistics/rx_bytes=0|"
+		"statistics/tx_bytes=0");
 	/* No hardware, and IP over InfiniBand. */
-	put(m, "/sys/class/net/lo/type", "772\n");
-	put(m, "/sys/class/net/lo/statistics/rx_bytes", "5\n");
-	put(m, "/sys/class/net/veth1/type", "1\n");
-	put(m, "/sys/class/net/veth1/statistics/rx_bytes", "5\n");
-	put(m, "/sys/class/net/ib0/type", "32\n");
-	put(m, "/sys/class/net/ib0/device/numa_node", "0\n");
-	put(m, "/sys/class/net/ib0/statistics/rx_bytes", "5\n");
+	put_all(m, "/sys/class/net/lo", "type=772|statistics/rx_bytes=5");
+	put_all(m, "/sys/class/net/veth1", "type=1|statistics/rx_bytes=5");
+	put_all(m, "/sys/class/net/ib0", "type=32|device/numa_node=0|statistics/rx_bytes=5");
 }
 
 TEST(traffic_of_network_devices)
 {
-	struct machine m;
+	FREED(machine_close) struct machine m = machine_make();
 
-	machine_make(&m);
 	ports_make(&m);
 	machine_open(&m, "net", NULL, NULL);
 	put(&m, "/sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "6000000000\n");
-	put(&m, "/sys/class/infiniband/mthca0/ports/2/counters/port_rcv_data", "100\n");
-	put(&m, "/sys/class/infiniband/mthca0/ports/2/counters/port_xmit_data", "1100\n");
+	put_all(&m, "/sys/class/infiniband/mthca0", "ports/2/counters/port_rcv_data=100|"
+		"ports/2/counters/port_xmit_data=1100");
 	put(&m, "/sys/class/infiniband/hfi1_0/ports/1/counters_ext/port_xmit_data_64", "21\n");
 	put(&m, "/sys/class/cxi/cxi0/device/telemetry/hni_sts_rx_ok_octets", "9000@1700000001.5\n");
-	put(&m, "/sys/class/net/hsn-0/statistics/rx_bytes", "1000000\n");
-	put(&m, "/sys/class/net/hsn-0/statistics/tx_bytes", "10000000000\n");
+	put_all(&m, "/sys/class/net/hsn-0", "statistics/rx_bytes=1000000|statistics/tx_bytes=10000000000");
 	machine_tick(&m, SECOND);
-	assert_value(&m, "net_received.mlx5_0", "NUMANode", 1, 4000000000);
-	assert_value(&m, "net_received.mlx5_0", "NUMANode", 0, 0);	/* it is not there */
-	assert_value(&m, "net_sent.mlx5_0", "NUMANode", 1, 0);
-	assert_value(&m, "net_received.mthca0:2", "NUMANode", 0, ABSENT);	/* passed 32 bits, or was reset */
-	assert_value(&m, "net_sent.mthca0:2", "NUMANode", 0, 4000);
-	assert_value(&m, "net_received.hfi1_0", "Machine", 0, 0);
-	assert_value(&m, "net_sent.hfi1_0", "Machine", 0, 4);
-	assert_value(&m, "net_received.cxi0", "NUMANode", 0, 8000);
-	assert_value(&m, "net_received.hsn_0", "NUMANode", 0, 1000000);
-	assert_value(&m, "net_sent.hsn_0", "NUMANode", 0, ABSENT);	/* ten times its rate */
-	assert_value(&m, "net_received.x_y_", "NUMANode", 0, 0);
+	assert_values(&m, "net_received.mlx5_0 NUMANode 0 4000000000|"	/* it is not there */
+			"net_sent.mlx5_0 NUMANode ? 0|"
+			"net_received.mthca0:2 NUMANode -|"	/* passed 32 bits, or was reset */
+			"net_sent.mthca0:2 NUMANode 4000|"
+			"net_received.hfi1_0 Machine 0|"
+			"net_sent.hfi1_0 Machine 4|"
+			"net_received.cxi0 NUMANode 8000|"
+			"net_received.hsn_0 NUMANode 1000000|"
+			"net_sent.hsn_0 NUMANode -|"	/* ten times its rate */
+			"net_received.x_y_ NUMANode 0");
 	for (unsigned i = 0; i < m.sources.nevents; i++)
 		assert_null(strpbrk(m.sources.events[i].device, "\"\\"));
 	assert_no_event(&m, "net_received.mlx5_1");
@@ -400,22 +372,19 @@ TEST(traffic_of_network_devices)
 	assert_no_event(&m, "net_received.ib0");
 	assert_value(&m, "ethernet_received", "Machine", 0, 1000000);
 	/* All ones of 32 bits: the counter has stopped. */
-	put(&m, "/sys/class/infiniband/mthca0/ports/2/counters/port_rcv_data", "4294967295\n");
-	put(&m, "/sys/class/infiniband/mthca0/ports/2/counters/port_xmit_data", "4294967295\n");
+	put_all(&m, "/sys/class/infiniband/mthca0", "ports/2/counters/port_rcv_data=4294967295|"
+		"ports/2/counters/port_xmit_data=4294967295");
 	machine_tick(&m, 100 * SECOND);
-	assert_value(&m, "net_received.mthca0:2", "NUMANode", 0, ABSENT);
-	assert_value(&m, "net_sent.mthca0:2", "NUMANode", 0, ABSENT);
+	assert_values(&m, "net_received.mthca0:2 NUMANode -|"
+			"net_sent.mthca0:2 NUMANode -");
 	sources_hide(&m.sources, &m.head, m.values);
-	assert_value(&m, "net_received.mlx5_0", "NUMANode", 1, ABSENT);
-	assert_value(&m, "net_received.mlx5_0", "NUMANode", 0, ABSENT);
-	machine_close(&m);
+	assert_values(&m, "net_received.mlx5_0 NUMANode - -");
 }
 
 TEST(traffic_of_disks)
 {
-	struct machine m;
+	FREED(machine_close) struct machine m = machine_make();
 
-	machine_make(&m);
 	put(&m, "/sys/block/nvme0n1/device/x", "");
 	put(&m, "/sys/block/nvme0n1/stat", "     10        0      100        0       20        0    2000  0 0 0 0\n");
 	put(&m, "/sys/block/sda/device/x", "");
@@ -426,9 +395,8 @@ TEST(traffic_of_disks)
 	put(&m, "/sys/block/sda/stat", "      2        0       11        0        3        0     300  0 0 0 0\n");
 	put(&m, "/sys/block/dm-0/stat", "      1        0     9999        0        2        0    9999  0 0 0 0\n");
 	machine_tick(&m, SECOND);
-	assert_value(&m, "disk_read", "Machine", 0, 9 * 512);
-	assert_value(&m, "disk_written", "Machine", 0, 100 * 512);
-	machine_close(&m);
+	assert_values(&m, "disk_read Machine 4608|"
+			"disk_written Machine 51200");
 }
 
 /* Of the reader's PUs, and of the node's pages; both are read once a second at most. */
@@ -443,9 +411,8 @@ TEST(waiting_and_swapping)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct machine m;
+		FREED(machine_close) struct machine m = machine_make();
 
-		machine_make(&m);
 		put(&m, "/proc/schedstat", delays[0]);
 		put(&m, "/proc/vmstat", "nr_free_pages 9\npswpin 40\npswpout 7\n");
 		machine_open(&m, "sw", rows[i].pus, NULL);
@@ -459,7 +426,6 @@ TEST(waiting_and_swapping)
 			assert_value(&m, "swapped_in", "Machine", 0, 12);
 		else
 			assert_no_event(&m, "swapped_in");
-		machine_close(&m);
 	}
 }
 
@@ -467,39 +433,33 @@ TEST(waiting_and_swapping)
 
 TEST(gpus_of_amd)
 {
-	struct machine m;
+	struct machine m = machine_make();
 
-	machine_make(&m);
-	put(&m, "/sys/devices/pci/0000:c1:00.0/vendor", "0x1002\n");
-	put(&m, "/sys/devices/pci/0000:c1:00.0/gpu_busy_percent", "63\n");
-	put(&m, "/sys/devices/pci/0000:c1:00.0/mem_info_vram_total", "68702699520\n");
-	put(&m, "/sys/devices/pci/0000:c1:00.0/mem_info_vram_used", "34351349760\n");
-	put(&m, "/sys/devices/pci/0000:c1:00.0/hwmon/hwmon5/power1_average", "420000000\n");
+	put_all(&m, "/sys/devices/pci/0000:c1:00.0", "vendor=0x1002|gpu_busy_percent=63|"
+		"mem_info_vram_total=68702699520|mem_info_vram_used=34351349760|"
+		"hwmon/hwmon5/power1_average=420000000");
 	put(&m, "/sys/devices/pci/0000:03:00.0/vendor", "0x1a03\n");
 	put(&m, "/sys/bus/pci/devices/0000:c1:00.0/numa_node", "1\n");
 	put(&m, "/sys/class/drm/version", "drm 1.1.0\n");
 	put(&m, "/sys/class/drm/card0/dev", "226:0\n");
 	put(&m, "/sys/class/drm/card1/dev", "226:1\n");
 	put(&m, "/sys/class/drm/card1-DP-1/status", "disconnected\n");
-	put(&m, "/sys/devices/pci/0000:21:00.0/vendor", "0x1002\n");
-	put(&m, "/sys/devices/pci/0000:21:00.0/gpu_busy_percent", "7\n");
+	put_all(&m, "/sys/devices/pci/0000:21:00.0", "vendor=0x1002|gpu_busy_percent=7");
 	put(&m, "/sys/class/drm/card2/dev", "226:2\n");
 	link_to(&m, "/sys/class/drm/card2/device", "../../../devices/pci/0000:21:00.0");
 	link_to(&m, "/sys/class/drm/card0/device", "../../../devices/pci/0000:03:00.0");
 	link_to(&m, "/sys/class/drm/card1/device", "../../../devices/pci/0000:c1:00.0");
 	machine_open(&m, "gpu", NULL, NULL);
 	machine_tick(&m, SECOND);
-	assert_value(&m, "gpu_busy.card1", "NUMANode", 1, 63);
-	assert_value(&m, "gpu_busy.card1", "NUMANode", 0, 0);
-	assert_value(&m, "gpu_memory_used.card1", "NUMANode", 1, 34351349760);
-	assert_value(&m, "gpu_power.card1", "NUMANode", 1, 420000000);
-	put(&m, "/sys/devices/pci/0000:c1:00.0/gpu_busy_percent", "101\n");
-	put(&m, "/sys/devices/pci/0000:c1:00.0/mem_info_vram_used", "68702699521\n");
-	put(&m, "/sys/devices/pci/0000:c1:00.0/hwmon/hwmon5/power1_average", "-1\n");
+	assert_values(&m, "gpu_busy.card1 NUMANode 0 63|"
+			"gpu_memory_used.card1 NUMANode ? 34351349760|"
+			"gpu_power.card1 NUMANode ? 420000000");
+	put_all(&m, "/sys/devices/pci/0000:c1:00.0", "gpu_busy_percent=101|mem_info_vram_used=68702699521|"
+		"hwmon/hwmon5/power1_average=-1");
 	machine_tick(&m, SECOND);
-	assert_value(&m, "gpu_busy.card1", "NUMANode", 1, ABSENT);
-	assert_value(&m, "gpu_memory_used.card1", "NUMANode", 1, ABSENT);
-	assert_value(&m, "gpu_power.card1", "NUMANode", 1, ABSENT);
+	assert_values(&m, "gpu_busy.card1 NUMANode ? -|"
+			"gpu_memory_used.card1 NUMANode ? -|"
+			"gpu_power.card1 NUMANode ? -");
 	/* The job's own alone, wherever its PUs are. */
 	machine_close(&m);
 	machine_open(&m, "gpu", "0-3", "0,2");
@@ -537,25 +497,24 @@ TEST(gpus_of_nvidia)
 	if (!(library = dlopen(path, RTLD_NOW)))
 		fail_msg("%s", dlerror());
 	*(void **) &users = dlsym(library, "nvml_users");
-	machine_make(&m);
+	m = machine_make();
 	put(&m, "/sys/bus/pci/devices/0000:3b:00.0/numa_node", "0\n");
 	put(&m, "/sys/bus/pci/devices/0000:86:00.0/numa_node", "1\n");
 	machine_open(&m, "gpu", NULL, NULL);
 	machine_tick(&m, SECOND);
-	assert_value(&m, "gpu_busy.nvml0", "NUMANode", 0, 80);
-	assert_value(&m, "gpu_memory_used.nvml0", "NUMANode", 0, 8589934592);
-	assert_value(&m, "gpu_memory_used.nvml0", "NUMANode", 1, 0);
-	assert_value(&m, "gpu_power.nvml0", "NUMANode", 0, 300000000);
+	assert_values(&m, "gpu_busy.nvml0 NUMANode 80|"
+			"gpu_memory_used.nvml0 NUMANode 8589934592 0|"
+			"gpu_power.nvml0 NUMANode 300000000");
 	assert_no_event(&m, "gpu_busy.nvml1");
 	assert_value(&m, "gpu_power.nvml1", "NUMANode", 1, 70000000);
 	setenv("NVML_BROKEN", "values", 1);
 	machine_tick(&m, SECOND);
-	assert_value(&m, "gpu_busy.nvml0", "NUMANode", 0, ABSENT);
-	assert_value(&m, "gpu_memory_used.nvml0", "NUMANode", 0, ABSENT);
-	assert_value(&m, "gpu_power.nvml0", "NUMANode", 0, ABSENT);
+	assert_values(&m, "gpu_busy.nvml0 NUMANode -|"
+			"gpu_memory_used.nvml0 NUMANode -|"
+			"gpu_power.nvml0 NUMANode -");
 	unsetenv("NVML_BROKEN");
 	/* Two traces; the job's own GPU alone; the last one lets go of the driver. */
-	machine_make(&other);
+	other = machine_make();
 	machine_open(&other, "gpu", "4-7", "1");
 	assert_no_event(&other, "gpu_power.nvml0");
 	assert_true(trace_head_event(&other.head, "gpu_power.nvml1") >= 0);
@@ -585,8 +544,7 @@ TEST(gpus_of_nvidia)
 	assert_why(&m, "; no gpu: libnvidia-ml.so.1: Driver Not Loaded, no AMD GPU");
 	unsetenv("NVML_BROKEN");
 	machine_close(&m);
-	put(&m, "/sys/devices/pci/0000:21:00.0/vendor", "0x1002\n");
-	put(&m, "/sys/devices/pci/0000:21:00.0/gpu_busy_percent", "7\n");
+	put_all(&m, "/sys/devices/pci/0000:21:00.0", "vendor=0x1002|gpu_busy_percent=7");
 	put(&m, "/sys/class/drm/card2/dev", "226:2\n");
 	link_to(&m, "/sys/class/drm/card2/device", "../../../devices/pci/0000:21:00.0");
 	machine_open(&m, "gpu", "4-7", "0,1");
@@ -611,9 +569,8 @@ TEST(only_what_is_wholly_the_readers)
 	};
 
 	for (size_t i = 0; i < ROWS(rows); i++) {
-		struct machine m;
+		FREED(machine_close) struct machine m = machine_make();
 
-		machine_make(&m);
 		powercap_make(&m);
 		ports_make(&m);
 		put(&m, "/sys/block/sda/device/x", "");
@@ -621,9 +578,8 @@ TEST(only_what_is_wholly_the_readers)
 		put(&m, "/sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 9 kB\nNode 0 MemUsed: 1 kB\n");
 		put(&m, "/sys/devices/system/node/node1/meminfo", "Node 1 MemTotal: 9 kB\nNode 1 MemUsed: 1 kB\n");
 		machine_open(&m, "power+net", rows[i].pus, "");
-		put(&m, "/sys/class/powercap/intel-rapl:0/energy_uj", "1000002\n");
-		put(&m, "/sys/class/powercap/intel-rapl:1/energy_uj", "3000002\n");
-		put(&m, "/sys/class/powercap/intel-rapl:2/energy_uj", "4000002\n");
+		put_all(&m, "/sys/class/powercap", "intel-rapl:0/energy_uj=1000002|intel-rapl:1/energy_uj=3000002|"
+			"intel-rapl:2/energy_uj=4000002");
 		machine_tick(&m, SECOND / 100);
 		for (unsigned p = 0; p < 2; p++) {
 			int l = trace_head_level(&m.head, "Package");
@@ -643,16 +599,14 @@ TEST(only_what_is_wholly_the_readers)
 			fail_msg("PUs %s: the machine", rows[i].pus);
 		if (!rows[i].machine)
 			assert_why(&m, "; no net: the job has only a part of the node");
-		machine_close(&m);
 	}
 }
 
 /* Nothing is there: each has one reason, and the sets that were not asked for have none. */
 TEST(reasons)
 {
-	struct machine m;
+	FREED(machine_close) struct machine m = machine_make();
 
-	machine_make(&m);
 	machine_open(&m, "power+net", NULL, NULL);
 	assert_int_equal(m.head.nevents, 1);
 	assert_string_equal(m.why.data, "; no memory_used: no NUMA node; no run_delay: the kernel has no "
@@ -660,7 +614,6 @@ TEST(reasons)
 			    "disk_written: no disks; "
 			    "no ethernet_received and ethernet_sent: no Ethernet device; no power: no PMU power, no "
 			    "powercap, no sensor of a package; no net: no network device");
-	machine_close(&m);
 }
 
 /* Names and numbers that no kernel writes. */
@@ -670,9 +623,8 @@ TEST(odd_files)
 					   "1e9x" };
 
 	for (size_t i = 0; i < ROWS(odd); i++) {
-		struct machine m;
+		FREED(machine_close) struct machine m = machine_make();
 
-		machine_make(&m);
 		powercap_make(&m);
 		ports_make(&m);
 		put(&m, "/sys/class/powercap/intel-rapl:9/name", odd[i]);
@@ -690,7 +642,6 @@ TEST(odd_files)
 		for (unsigned k = 0; k < m.head.nevents; k++)
 			if (!strcmp(m.head.events[k].name, "net_received.mlx5_0"))
 				assert_int_not_equal(m.values[m.head.events[k].column], 1);
-		machine_close(&m);
 	}
 }
 
