@@ -178,27 +178,20 @@ def test_host_without_slurm(site):
     assert {f["check"] for f in found} == {"munge"}, found
 
 
-# fault: what is broken, is it a node, the check, words of the finding, words of the remedy
+# fault: what is broken, or a line of topiary.conf; is it a node; the check, words of the finding, words of the remedy
 FAULTS = {
-    "unknown key": (lambda c: c.line("topiary.conf", "TopoFoo = 1"), False, "settings", "TopoFoo",
-                    ["correct this line"]),
+    "unknown key": ("TopoFoo = 1", False, "settings", "TopoFoo", ["correct this line"]),
     "key twice": (lambda c: c.sub("topiary.conf", "RunDir = ", "RunDir = /elsewhere\nRunDir = "), False, "commands",
                   "replaces the value of line", ["remove one of the two lines"]),
-    "number out of range": (lambda c: c.line("topiary.conf", "SnapshotPoll = 0"), False, "settings", "SnapshotPoll",
-                            ["topiary.conf(5)"]),
-    "no command": (lambda c: c.line("topiary.conf", "TopiaryCommand = /nonexistent"), False, "settings", "/nonexistent",
-                   ["TopiaryCommand"]),
-    "no account": (lambda c: c.line("topiary.conf", "RegistryUser = nobodyatall"), False, "account", "nobodyatall",
-                   ["topiary-common"]),
+    "number out of range": ("SnapshotPoll = 0", False, "settings", "SnapshotPoll", ["topiary.conf(5)"]),
+    "no command": ("TopiaryCommand = /nonexistent", False, "settings", "/nonexistent", ["TopiaryCommand"]),
+    "no account": ("RegistryUser = nobodyatall", False, "account", "nobodyatall", ["topiary-common"]),
     "no CA": (lambda c: (c.line("topiary.conf", "RegistryURL = https://127.0.0.1:1"),
                          c.line("topiary.conf", "TlsCA = /nonexistent")), False, "registry",
               "TlsCA=/nonexistent: No such file", ["correct TlsCA"]),
-    "HTTPS": (lambda c: c.line("topiary.conf", "RegistryURL = https://127.0.0.1:1"), False, "registry", "TlsCA=",
-              ["TlsCA must name"]),
-    "no munged": (lambda c: c.line("topiary.conf", "MungeSocket = /nonexistent"), False, "munge", "/nonexistent",
-                  ["start munged"]),
-    "registry elsewhere": (lambda c: c.line("topiary.conf", "RegistryURL = http://127.0.0.1:1"), False, "registry",
-                           "127.0.0.1:1",
+    "HTTPS": ("RegistryURL = https://127.0.0.1:1", False, "registry", "TlsCA=", ["TlsCA must name"]),
+    "no munged": ("MungeSocket = /nonexistent", False, "munge", "/nonexistent", ["start munged"]),
+    "registry elsewhere": ("RegistryURL = http://127.0.0.1:1", False, "registry", "127.0.0.1:1",
                            ["start topiaryd", "RegistryURL"]),
     "no slurm.conf": (lambda c: (c.folder / "slurm.conf").unlink(), False, "slurm-conf", "slurm.conf", ["SLURM_CONF"]),
     "no directory": (lambda c: c.plugins("/nonexistent", STOCK), False, "plugindir", "/nonexistent",
@@ -227,8 +220,7 @@ FAULTS = {
                     ["topology of the node"]),
     "no job_submit": (lambda c: (c.other_release(), (c.folder / "plugins/job_submit_topiary.so").unlink()), False,
                       "submit", "job_submit_topiary.so", ["JobSubmitPlugins"]),
-    "no snapshot": (lambda c: c.line("topiary.conf", "SnapshotFile = /nonexistent"), False, "snapshot", "/nonexistent",
-                    ["topiary-snapshot"]),
+    "no snapshot": ("SnapshotFile = /nonexistent", False, "snapshot", "/nonexistent", ["topiary-snapshot"]),
     "damaged snapshot": (lambda c: c.snapshot(lambda t: t[:len(t) // 2]), False, "snapshot", "truncated",
                          ["remove the file"]),
     "unsealed snapshot": (lambda c: c.snapshot(lambda t: t.replace("sealed\n", "").partition(" sha256=")[0] + "\n"),
@@ -236,8 +228,7 @@ FAULTS = {
     "node not in snapshot": (lambda c: c.snapshot(lambda t: t.replace("sealed\n", "").replace("nodes cn2", "nodes cx2")
                                                   .partition(" sha256=")[0] + "\n"), False, "snapshot", "lacks nodes",
                              ["export"]),
-    "no topology": (lambda c: c.line("topiary.conf", "TopologyFile = /nonexistent"), True, "topology", "/nonexistent",
-                    ["topiary-agent"]),
+    "no topology": ("TopologyFile = /nonexistent", True, "topology", "/nonexistent", ["topiary-agent"]),
     "half a topology": (lambda c: c.topology("<topology version=\"2.0\">"), True, "topology", "not a complete",
                         ["restart topiary-agent"]),
     "hwloc 1": (lambda c: c.topology("<topology></topology>"), True, "topology", "hwloc 2", ["restart topiary-agent"]),
@@ -246,30 +237,27 @@ FAULTS = {
                 ["ExportFormat=2", "restart topiary-agent"]),
     "others' run directory": (lambda c: c.run_dir(0o755, 65534), True, "rundir", "uid 65534", ["chown root"]),
     "open run directory": (lambda c: c.run_dir(0o777), True, "rundir", "0777", ["chmod 755"]),
-    "no run directory": (lambda c: c.line("topiary.conf", "RunDir = /nonexistent"), True, "rundir", "/nonexistent",
-                         ["run-topiary.mount"]),
-    "no monitor": (lambda c: c.line("topiary.conf", "TopoMonitor = sw"), True, "monitor",
-                   "topiary-monitor does not run",
+    "no run directory": ("RunDir = /nonexistent", True, "rundir", "/nonexistent", ["run-topiary.mount"]),
+    "no monitor": ("TopoMonitor = sw", True, "monitor", "topiary-monitor does not run",
                    ["enable --now topiary-monitor"]),
-    "no metrics": (lambda c: c.line("topiary.conf", "MonitorMetrics = /tmp/topiary.prom"), True, "monitor",
+    "no metrics": ("MonitorMetrics = /tmp/topiary.prom", True, "monitor",
                    "MonitorMetrics=/tmp/topiary.prom, but topiary-monitor does not run",
                    ["enable --now topiary-monitor"]),
-    "bad TopoMonitor": (lambda c: c.line("topiary.conf", "TopoMonitor = sw,hz=0"), True, "commands",
-                        "TopoMonitor=sw,hz=0: expected", ["correct this line"]),
-    "bad TopoFit": (lambda c: c.line("topiary.conf", "TopoFit = spread"), False, "commands",
+    "bad TopoMonitor": ("TopoMonitor = sw,hz=0", True, "commands", "TopoMonitor=sw,hz=0: expected",
+                        ["correct this line"]),
+    "bad TopoFit": ("TopoFit = spread", False, "commands",
                     "TopoFit=spread: invalid value, expected one of: off, prefer, require", ["restart slurmctld"]),
     "bad TopoFit beside slurm.conf": (lambda c: (c.environment(""), c.line("topiary.conf", "TopoFit = spread")), False,
                                       "select", "TopoFit=spread: invalid value", ["restart slurmctld"]),
-    "bad TopoPlace": (lambda c: c.line("topiary.conf", "TopoPlace = near"), True, "commands",
+    "bad TopoPlace": ("TopoPlace = near", True, "commands",
                       "TopoPlace=near: invalid value, expected one of: off, compact", ["correct this line"]),
-    "bad KnownNodes": (lambda c: c.line("topiary.conf", "KnownNodes = cn[1-"), False, "commands", "KnownNodes: ",
-                       ["topiaryd does not start"]),
+    "bad KnownNodes": ("KnownNodes = cn[1-", False, "commands", "KnownNodes: ", ["topiaryd does not start"]),
     "nobody in Admins": (lambda c: c.registrys_host(Admins="root,nobodyatall"), False, "commands",
                          "Admins=nobodyatall: no such user", ["restart topiaryd"]),
     "no drift hook": (lambda c: c.registrys_host(DriftHook="/nonexistent/hook"), False, "commands",
                       "DriftHook: /nonexistent/hook: No such file", ["restart topiaryd"]),
-    "relative path": (lambda c: c.line("topiary.conf", "CostsFile = costs"), False, "settings",
-                      "CostsFile=costs: expected an absolute path", ["topiary.conf(5)"]),
+    "relative path": ("CostsFile = costs", False, "settings", "CostsFile=costs: expected an absolute path",
+                      ["topiary.conf(5)"]),
     "no line": (lambda c: c.stack(""), True, "plugstack", "no line", ["plugstack.conf"]),
     "no plugin": (lambda c: c.stack("optional /nonexistent/spank_topiary.so\n"), True, "plugstack", "/nonexistent",
                   ["topiary-slurm"]),
@@ -334,7 +322,10 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault_is_found(site, fault):
     breaks, node, key, word, remedy = FAULTS[fault]
-    breaks(site)
+    if isinstance(breaks, str):
+        site.line("topiary.conf", breaks)
+    else:
+        breaks(site)
     every = site.doctor(node)
     found = [f for f in every if f["check"] == key and word in f["finding"]]
     assert len(found) == 1, (fault, every)
