@@ -290,7 +290,8 @@ def path_fits(hardware, steps, free, within):
 def gpus_there(request, tasks, count):
     """GPUs of a job on one of so many nodes with so many tasks: the fewest and the most."""
     each, total = request.value("gpus-per-task"), request.value("gpus")
-    there = request.value("gpus-per-node") or (request.value("gres") or "").rpartition(":")[2]
+    there = request.value("gpus-per-node") or sum(
+        int(one.rpartition(":")[2]) for one in (request.value("gres") or ":0").split(","))
     if each or there:
         return (int(there or int(each) * tasks),) * 2
     return (1 if count > 1 else int(total), int(total) - count + 1) if total else (0, 0)
@@ -325,9 +326,11 @@ def tasks_held(case, request, node, free, count, surely):
     exact = path and math.prod(number for _, number in path)
     level = request.value("topo-level") if request.value("topo-fit") == "require" else None
     room = max(len(domain & free) for domain in domains_within(hardware, level or "node"))
-    kind = re.search(r"gpu:([\w.]*[a-z][\w.]*):", " ".join(request.options))
-    has_gpus = len([gpu for gpu in (case.free_gpus(node) if case.fate == "waits" else range(conf.gpus))
-                    if not kind or conf.types[gpu] == kind[1]])
+    kinds = request.gpu_types()
+    gpus = case.free_gpus(node) if case.fate == "waits" else range(conf.gpus)
+    has_gpus = len([gpu for gpu in gpus if not kinds or conf.types[gpu] in kinds])
+    if any(sum(conf.types[gpu] == kind for gpu in gpus) < n for kind, n in kinds.items()):
+        return []
     if path and not path_fits(hardware, path, free, frozenset(range(len(hardware.cores)))):
         return []
 
@@ -456,12 +459,10 @@ def gpus_of_job(case):
         hardware, cores, free = case.hardware[node], record.cores[node], case.free(node)
         if not granted or len(record.cores) > 1 or hardware.near(granted) is None or case.differs(node):
             continue
-        kind = re.search(r"gpu:([\w.]*[a-z][\w.]*):", " ".join(request.options))
-        mine_of = {gpu for gpu in range(case.confs[node].gpus) if not kind or case.confs[node].types[gpu] == kind[1]}
-        types = case.confs[node].types
-        if granted - mine_of:
-            yield Fault("GPUs of another type", f"{node}: {sorted(granted)}", f"{kind[1]} are {sorted(mine_of)}")
-
+        kinds, types = request.gpu_types(), case.confs[node].types
+        mine_of = {gpu for gpu in range(case.confs[node].gpus) if not kinds or types[gpu] in kinds}
+        if any(sum(types[gpu] == kind for gpu in granted) != n for kind, n in kinds.items()):
+            yield Fault("GPUs of another type", f"{node}: {sorted(granted)}", f"{kinds} of {types}")
         # Tasks of several cores stay whole: of the cores near a GPU as many as hold whole ones count.
         each, threads = request.task_cpus, threads_used(request, case.confs[node])
         each = -(-each // threads) * threads if request.value("ntasks-per-core") else each

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """What is running on the nodes, and a job drawn from all options that users have."""
+import re
 from dataclasses import dataclass, field
 
 PLACES = ["compact", "scatter", "compact:numa", "compact:l3", "scatter:numa", "scatter:package", "scatter:l3",
@@ -34,6 +35,11 @@ class Request:
                 word.startswith(OVERRIDES[name]) for word in self.components[part]):
             return str(self.defaults[name])
         return "" if f"--{name}" in self.components[part] else None
+
+    def gpu_types(self, part=0):
+        """{type: how many of it the job asks for}; {} where any will do."""
+        words = " ".join(self.components[part])
+        return {kind: int(count) for kind, count in re.findall(r"gpu:([\w.]*[a-z][\w.]*):(\d+)", words)}
 
     def gpus(self, part=0):
         return any(word.startswith(("--gres=", "--gpus")) for word in self.components[part])
@@ -94,7 +100,8 @@ def tasks_and_cpus(rng, cpus):
 def draw_gpus(rng, gpus, tasks):
     want = rng.randint(1, gpus)
     forms = [f"--gres=gpu:{want}", f"--gpus={want}", f"--gpus-per-node={want}",
-             f"--gres=gpu:{rng.choice(['a', 'b', '1g.5gb'])}:{max(1, want // 2)}"]
+             f"--gres=gpu:{rng.choice(['a', 'b', '1g.5gb'])}:{max(1, want // 2)}",
+             f"--gres=gpu:a:{max(1, want // 2)},gpu:b:1"]
     if want >= tasks:
         forms += [f"--gpus-per-task={want // tasks}"] * 2
     words = [rng.choice(forms)]
