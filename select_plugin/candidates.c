@@ -570,15 +570,19 @@ static void find_largest_near(struct candidate_set *s, const struct shape *shape
 
 /*
  * Leaves of the free cores those whose own NUMA node has room for all memory of the job on the node: whichever of these
- * it gets have it near.
+ * it gets have it near. It gets at most cores of its own for each of its tasks, unless it states CPUs for each device.
  */
 static void keep_near_memory(struct candidate_set *s, const struct shape *shape, int node)
 {
 	const struct job_request *req = s->req;
-	uint64_t wanted = req->memory_per_cpu ? req->memory * glue_cores(node) * node_record_table_ptr[node]->tpc :
-			  memory_on(s, node, job_request_capacity(req, glue_cores(node), node));
-	struct score_need one = { .cores = 1 };
+	uint64_t tasks = MAX(req->tasks, req->node_room), cores = glue_cores(node), wanted;
+	struct score_need all, one = { .cores = 1 };
 
+	job_request_need(req, tasks, node, &all);
+	if (!device_cpus(s->job))
+		cores = MIN(cores, MAX(all.cores, tasks * all.task_cores));
+	wanted = req->memory_per_cpu ? req->memory * cores * node_record_table_ptr[node]->tpc :
+		 memory_on(s, node, job_request_capacity(req, glue_cores(node), node));
 	need_limit(s, node, wanted, shape, &one);
 	for (const struct score_limit *l = one.limits; l && l < one.limits + one.nlimits; l++)
 		for (unsigned c = l->first; !l->most && c < l->first + l->cores; c++)

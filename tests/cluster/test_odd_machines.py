@@ -29,7 +29,7 @@ def with_cpuless(xml):
 
 
 MACHINES = {
-    **dict.fromkeys(["cn0", "cn1", "cn3", "cn6", "cn7", "cn9"], "intel-2x8"), "cn8": "power-2x4",
+    "a1": "power-2x4", **dict.fromkeys(["cn0", "cn1", "cn3", "cn6", "cn7", "cn9"], "intel-2x8"), "cn8": "power-2x4",
     "cn4": re.sub(r'(<object type="NUMANode" os_index="1".*?) local_memory="\d+"', r"\1",
                   drawn("Package:2 [NUMANode(memory=8GiB)] Core:4 PU:1")),
     "cn5": drawn("[NUMANode(memory=4GiB)] [NUMANode(memory=4GiB)] Package:1 Core:4 PU:1"),
@@ -135,6 +135,17 @@ def test_path_that_only_other_nodes_than_the_named_one_hold(cluster):
     """The task's two CPUs are two cores of cn1 and one of cn3."""
     done = cluster.batch("true", "-w", "cn3", "-n1", "-c2", "--topo-request=/package=1/core=2", check=False)
     assert "requests exactly 2 cores on each node, but 1 task needs 1 there: " in done.stderr, done
+
+
+def test_near_memory_for_each_cpu_on_nodes_with_different_threads(cluster):
+    """For the other node Slurm keeps as many tasks as a core of the first has threads, whatever cores it is offered."""
+    memory = int(re.search(r"RealMemory=(\d+)", cluster.command(["scontrol", "show", "node", "a1"]).stdout)[1])
+    done = cluster.command(["salloc", "-Q", "-wcn1,a1", "-N2", "-n4", "--topo-mem=require",
+                            f"--mem-per-cpu={memory // 2 // 24}", "sh", "-c", "scontrol -d -o show job $SLURM_JOB_ID"],
+                           user="nobody", timeout=60)
+    found = {node: {cpu // (4 if node == "a1" else 1) for cpu in expand(cpus)} for node, cpus in
+             re.findall(r"Nodes=(\w+) CPU_IDs=(\S+)", done.stdout)}
+    assert sorted(map(len, found.values())) == [1, 3], done.stdout
 
 
 def test_required_placement_where_slurm_has_threads_as_cores_is_refused(cluster):
