@@ -133,7 +133,7 @@ void device_locality_read(slurm_list_t devices, bool memory_set, const bitstr_t 
 		out->per_node = g->gres_per_node ? g->gres_per_node : single && g->gres_per_job ? g->gres_per_job : 1;
 		req->min_cpus = MAX(req->min_cpus, cpus * MAX(out->per_node, out->per_task));
 		if (g->gres_per_job && !g->gres_per_node && !g->gres_per_task) {
-			req->devices = g->gres_per_job;
+			req->devices = MAX(req->devices, g->gres_per_job);
 			req->device_cpus = cpus;
 		}
 		/* Of a core for each task Slurm counts one CPU: as many as tasks, too few for those of more devices. */

@@ -426,7 +426,7 @@ void options_apply_site(const struct settings *s)
 
 	/* TopoMems is the former name of a part of TopoMembind, which comes before it. */
 	for (size_t i = 0; i < sizeof(defaults) / sizeof(*defaults); i++)
-		if ((strcmp(defaults[i].key, "TopoMems") || strcmp(defaults[i].value, "off")) &&
+		if ((strcmp(defaults[i].key, "TopoMems") || strcasecmp(defaults[i].value, "off")) &&
 		    bind_request_set(&options.bind, defaults[i].key, defaults[i].value, &e))
 			slurm_error("topiary: topiary.conf: %s; ignored", e.text);
 	snprintf(options.matrix, sizeof(options.matrix), "%s", s->topo_matrix);
