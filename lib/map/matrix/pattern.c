@@ -122,7 +122,7 @@ struct matrix *pattern_matrix(const struct pattern *p)
  */
 #define WORK 60e6
 #define MAKE_WORK 8
-/* A pattern that is numbered less plainly must be nearer by so much. */
+/* A pattern that is numbered less plainly must have a misfit() that is smaller by so much. */
 #define NEARER 0.001
 
 struct search {
