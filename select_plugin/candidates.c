@@ -768,7 +768,8 @@ static const uint64_t *cores_sparing_gpus(struct candidate_set *s, const struct 
 	struct device_groups free_gpus;
 	struct score_need need;
 
-	device_groups_read(&(struct device_need){ .name = "gpu" }, 0, candidate->node, shape, s->sets, &free_gpus);
+	device_groups_read(&(struct device_need){ .name = "gpu", .ntypes = 1 }, 0, candidate->node, shape, s->sets,
+			   &free_gpus);
 	candidate_need(s, candidate, &need);
 	read_free(s, candidate->node);
 	if (free_gpus.n)

@@ -17,11 +17,6 @@ const gres_node_state_t *device_state(int node, const char *name)
 	return found ? found->gres_data : NULL;
 }
 
-uint64_t device_count(const struct device_need *need, uint32_t tasks)
-{
-	return need->per_task ? need->per_task * tasks : need->per_node;
-}
-
 /* The devices of a type, or of all (0), that a node has, and those of them that jobs have. */
 static void devices_of_type(const gres_node_state_t *ns, uint32_t type, uint64_t *have, uint64_t *gone)
 {
@@ -34,18 +29,40 @@ static void devices_of_type(const gres_node_state_t *ns, uint32_t type, uint64_t
 		}
 }
 
-static uint64_t type_count(const struct device_of_type *t, uint32_t tasks)
+uint64_t device_of_type(const struct device_type_need *t, uint32_t tasks)
 {
 	return t->per_task ? t->per_task * tasks : t->per_node;
 }
 
+uint64_t device_count(const struct device_need *need, uint32_t tasks)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < need->ntypes; i++)
+		sum += device_of_type(&need->types[i], tasks);
+	return sum;
+}
+
 bool device_fits(const struct device_need *need, uint32_t tasks, int node, bool now)
 {
-	for (const struct device_of_type *t = need->types; t < need->types + need->ntypes; t++) {
+	for (unsigned i = 0; i < need->ntypes; i++) {
 		uint64_t have, gone;
 
-		devices_of_type(device_state(node, need->name), t->type, &have, &gone);
-		if (have < type_count(t, tasks) + (now ? gone : 0))
+		devices_of_type(device_state(node, need->name), need->types[i].type, &have, &gone);
+		if (have < device_of_type(&need->types[i], tasks) + (now ? gone : 0))
+			return false;
+	}
+	return true;
+}
+
+bool device_same(const struct device_need *need, int node, int other)
+{
+	uint64_t have[2], gone;
+
+	for (unsigned i = 0; i < need->ntypes; i++) {
+		devices_of_type(device_state(node, need->name), need->types[i].type, &have[0], &gone);
+		devices_of_type(device_state(other, need->name), need->types[i].type, &have[1], &gone);
+		if (have[0] != have[1])
 			return false;
 	}
 	return true;
@@ -53,10 +70,12 @@ bool device_fits(const struct device_need *need, uint32_t tasks, int node, bool 
 
 uint64_t device_available(const struct device_need *need, int node)
 {
-	uint64_t have = 0, gone;
+	const struct device_type_need *most = need->types;
+	uint64_t have, gone;
 
-	if (need->name)
-		devices_of_type(device_state(node, need->name), need->type, &have, &gone);
+	for (unsigned i = 1; i < need->ntypes; i++)
+		most = need->types[i].total > most->total ? &need->types[i] : most;
+	devices_of_type(device_state(node, need->name), most->type, &have, &gone);
 	return have;
 }
 
@@ -81,29 +100,14 @@ static uint32_t fewest_nodes(const bitstr_t *nodes, const char *name, uint32_t t
 	return most ? (devices + most - 1) / most : 1;
 }
 
-/* Adds a need to that of the same device's other types. */
-static void types_add(struct device_need *need, const struct device_need *others)
-{
-	const struct device_of_type type = { need->type, need->per_node, need->per_task };
-	bool more = others->name && !strcasecmp(others->name, need->name) && others->ntypes < DEVICE_TYPES_MAX;
-
-	if (more) {
-		memcpy(need->types, others->types, sizeof(need->types));
-		need->ntypes = others->ntypes;
-		need->type = 0;
-		need->per_node += others->per_node;
-		need->per_task += others->per_task;
-		need->total += others->total;
-	}
-	need->types[need->ntypes++] = type;
-}
-
 /* GPUs come before other devices. --gres-per-socket is left to Slurm, which has its own notion of a socket. */
 void device_locality_read(slurm_list_t devices, bool memory_set, const bitstr_t *nodes, struct job_request *req,
 			  struct device_need *out)
 {
+	uint64_t cpus[DEVICE_TYPES_MAX];
 	slurm_iterator_t it;
 	gres_state_t *s;
+	bool one_node;
 
 	*out = (struct device_need){0};
 	if (!devices)
@@ -111,37 +115,45 @@ void device_locality_read(slurm_list_t devices, bool memory_set, const bitstr_t 
 	it = list_iterator_create(devices);
 	while ((s = list_next(it))) {
 		const gres_job_state_t *g = s->gres_data;
-		const struct device_need others = *out;
-		bool single;
-		uint64_t cpus = g->cpus_per_gres ? g->cpus_per_gres : g->def_cpus_per_gres,
-			 memory = g->mem_per_gres ? g->mem_per_gres : g->def_mem_per_gres;
+		uint64_t memory = g->mem_per_gres ? g->mem_per_gres : g->def_mem_per_gres;
 
 		if (g->gres_per_socket || !(g->gres_per_node || g->gres_per_task || g->gres_per_job) ||
 		    (out->name && strcasecmp(s->gres_name, "gpu")))
 			continue;
+		if (out->name && strcasecmp(s->gres_name, out->name))
+			*out = (struct device_need){0};
+		if (out->ntypes == DEVICE_TYPES_MAX)
+			break;
 		/* As in gres_select_util_job_mem_max(): --mem and --mem-per-cpu come before --mem-per-gpu. */
-		if (!req->counts_memory || memory_set || memory == NO_VAL64)
-			memory = 0;
-		*out = (struct device_need){ .name = s->gres_name, .type = g->type_id, .per_task = g->gres_per_task,
-					   .each = memory, .total = g->gres_per_job,
-					   .on_each_node = g->gres_per_node };
+		out->each = req->counts_memory && !memory_set && memory != NO_VAL64 ? memory : 0;
+		out->name = s->gres_name;
+		out->by_task |= g->gres_per_task > 0;
+		cpus[out->ntypes] = g->cpus_per_gres ? g->cpus_per_gres : g->def_cpus_per_gres;
+		out->types[out->ntypes] = (struct device_type_need){
+			.type = g->type_id, .per_node = g->gres_per_node, .per_task = g->gres_per_task,
+			.total = g->gres_per_job, .on_each_node = g->gres_per_node };
 		if (g->gres_per_job)
 			req->max_nodes = MAX(req->min_nodes, MIN(req->max_nodes, g->gres_per_job));
-		job_request_at_least(req, fewest_nodes(nodes, out->name, out->type,
+		job_request_at_least(req, fewest_nodes(nodes, out->name, g->type_id,
 						       MAX(g->gres_per_job, g->gres_per_task * req->tasks)));
-		single = req->max_nodes == 1 || (req->first == 1 && req->last == 1);
-		out->per_node = g->gres_per_node ? g->gres_per_node : single && g->gres_per_job ? g->gres_per_job : 1;
-		req->min_cpus = MAX(req->min_cpus, cpus * MAX(out->per_node, out->per_task));
-		if (g->gres_per_job && !g->gres_per_node && !g->gres_per_task) {
-			req->devices = MAX(req->devices, g->gres_per_job);
-			req->device_cpus = cpus;
-		}
 		/* Of a core for each task Slurm counts one CPU: as many as tasks, too few for those of more devices. */
-		if (req->own_cores && !g->gres_per_task && cpus * g->total_gres > req->tasks)
+		if (req->own_cores && !g->gres_per_task && cpus[out->ntypes] * g->total_gres > req->tasks)
 			job_request_relax(req);
-		types_add(out, &others);
+		out->ntypes++;
 	}
 	list_iterator_destroy(it);
+	one_node = req->max_nodes == 1 || (req->first == 1 && req->last == 1);
+	for (unsigned i = 0; i < out->ntypes; i++) {
+		struct device_type_need *t = &out->types[i];
+
+		if (!t->on_each_node)
+			t->per_node = one_node && t->total ? t->total : 1;
+		req->min_cpus = MAX(req->min_cpus, cpus[i] * MAX(t->per_node, t->per_task));
+		if (t->total && !t->on_each_node && !t->per_task) {
+			req->devices = MAX(req->devices, t->total);
+			req->device_cpus = cpus[i];
+		}
+	}
 }
 
 /* near: NULL for all cores. */
@@ -218,10 +230,10 @@ static void groups_of_slurm(const gres_node_state_t *ns, uint32_t type, uint64_t
 	}
 }
 
-struct device_bounds device_bounds(const struct device_need *need, int node, const struct shape *shape,
+struct device_bounds device_bounds(const char *name, uint32_t type, int node, const struct shape *shape,
 				   enum level level, unsigned domains)
 {
-	const gres_node_state_t *ns = need->name ? device_state(node, need->name) : NULL;
+	const gres_node_state_t *ns = device_state(node, name);
 	int cores = glue_cores(node), socket = node_record_table_ptr[node]->cores;
 	struct device_bounds out = { .most = UINT64_MAX };
 	bool sockets = true;	/* each domain has all cores of a socket, and no device is near all */
@@ -242,7 +254,7 @@ struct device_bounds device_bounds(const struct device_need *need, int node, con
 			int core = at ? glue_next(at, from) : from;
 
 			sockets &= at && (glue_next(at, 0) >= socket || glue_next(at, cores - socket) < 0);
-			if (is_of_type(ns, need->type, t) && core >= 0 &&
+			if (is_of_type(ns, type, t) && core >= 0 &&
 			    core / socket <= (int) (d->first + d->cores - 1) / socket)
 				near += ns->topo_gres_cnt_avail[t];
 		}
@@ -318,28 +330,32 @@ static void groups_sort(struct device_groups *g, uint64_t *cores, unsigned words
 		}
 }
 
+/* The type of which Slurm grants so many of any: that of the first free one if it has enough, else 0. */
+static uint32_t type_granted(const gres_node_state_t *ns, uint64_t want)
+{
+	int first = ns->gres_bit_alloc && want ? bit_ffc(ns->gres_bit_alloc) : -1;
+	uint64_t have, gone;
+
+	if (first < 0)
+		return 0;
+	devices_of_type(ns, device_type(ns, first), &have, &gone);
+	return have >= gone + want ? device_type(ns, first) : 0;
+}
+
 void device_groups_read(const struct device_need *need, uint32_t tasks, int node, const struct shape *shape,
 			uint64_t *cores, struct device_groups *out)
 {
 	const gres_node_state_t *ns = device_state(node, need->name);
-	bool one = need->ntypes < 2;
-	uint64_t want = device_count(need, tasks), have, gone;
-	int first = ns && ns->gres_bit_alloc && one && !need->type && want ? bit_ffc(ns->gres_bit_alloc) : -1;
-	struct device_of_type any = { .type = need->type };
 
 	*out = (struct device_groups){ .cores = cores };
-	if (first >= 0) {
-		devices_of_type(ns, device_type(ns, first), &have, &gone);
-		any.type = have >= gone + want ? device_type(ns, first) : 0;
-	}
-	for (unsigned i = 0; ns && i < (one ? 1 : need->ntypes); i++) {
-		const struct device_of_type *t = one ? &any : &need->types[i];
-		uint64_t most = one ? UINT64_MAX : type_count(t, tasks);
+	for (unsigned i = 0; ns && i < need->ntypes; i++) {
+		uint64_t want = device_of_type(&need->types[i], tasks), most = need->ntypes > 1 ? want : UINT64_MAX;
+		uint32_t type = need->types[i].type ? need->types[i].type : type_granted(ns, want);
 
 		if (tells_cores(ns))
-			groups_of_slurm(ns, t->type, most, shape->cores, cores, out);
+			groups_of_slurm(ns, type, most, shape->cores, cores, out);
 		else
-			groups_of_shape(ns, need->name, t->type, most, shape, cores, out);
+			groups_of_shape(ns, need->name, type, most, shape, cores, out);
 	}
 	groups_sort(out, cores, core_set_words(shape->cores));
 }
@@ -388,14 +404,16 @@ static bool device_near(int node, const char *name, unsigned device, uint64_t *c
 uint64_t device_memory(const struct device_need *need, const struct job_request *req, uint32_t tasks, int node)
 {
 	const gres_node_state_t *ns = need->each ? device_state(node, need->name) : NULL;
-	uint64_t n = device_count(need, tasks);
+	uint64_t sum = 0, have, gone;
 
-	if (!ns)
-		return 0;
-	if (!need->per_task && !need->on_each_node)
-		n = need->total ? MIN(need->total - MIN(req->min_nodes, need->total) + 1, ns->gres_cnt_avail) :
-				  ns->gres_cnt_avail;
-	return need->each * n;
+	for (unsigned i = 0; ns && i < need->ntypes; i++) {
+		const struct device_type_need *t = &need->types[i];
+
+		devices_of_type(ns, t->type, &have, &gone);
+		sum += t->per_task || t->on_each_node ? device_of_type(t, tasks) :
+						       MIN(t->total - MIN(req->min_nodes, t->total) + 1, have);
+	}
+	return need->each * sum;
 }
 
 /* A job's cores on a node, and the node's devices of a kind. */

@@ -13,20 +13,19 @@
  * it is not known.
  */
 
-#define DEVICE_TYPES_MAX 4
+#define DEVICE_TYPES_MAX 8
 
-/* One kind of device that a job requests; count 0: none with a locality. */
+/* One kind of device that a job requests, and how many of each type of it; name NULL: none with a locality. */
 struct device_need {
 	const char *name;	/* "gpu"; borrowed from the job */
-	uint32_t type;		/* Slurm's number of "a100" and the like; 0: any, or several */
-	uint64_t per_node, per_task;	/* of all types */
-	struct device_of_type {
-		uint32_t type;
-		uint64_t per_node, per_task;
-	} types[DEVICE_TYPES_MAX];	/* each of which a node must have */
-	unsigned ntypes;	/* those beyond the fourth take the place of the others */
-	uint64_t each, total;	/* --mem-per-gpu or DefMemPerGPU, MB; --gpus. 0: none */
-	bool on_each_node;	/* per_node is what the job states */
+	struct device_type_need {
+		uint32_t type;	/* Slurm's number of "a100" and the like; 0: any */
+		uint64_t per_node, per_task, total;	/* total: --gpus; 0: not stated */
+		bool on_each_node;	/* per_node is what the job states */
+	} types[DEVICE_TYPES_MAX];	/* each of which a node must have; those beyond the eighth are left to Slurm */
+	unsigned ntypes;
+	bool by_task;		/* some of a type for each task */
+	uint64_t each;		/* --mem-per-gpu or DefMemPerGPU, MB. 0: none */
 };
 
 /*
@@ -37,27 +36,29 @@ struct device_need {
 void device_locality_read(slurm_list_t devices, bool memory_set, const bitstr_t *nodes, struct job_request *req,
 			  struct device_need *out);
 
-/* How many of them such a job with so many tasks on a node needs there. */
+/* How many of a type, and of all types, such a job with so many tasks on a node needs there. */
+uint64_t device_of_type(const struct device_type_need *t, uint32_t tasks);
 uint64_t device_count(const struct device_need *need, uint32_t tasks);
 
 /*
- * Whether the node has that many, of the right type, how many it has, and of so many tasks as many as it has devices
- * for. now: free ones.
+ * Whether the node has that many of each type, and of so many tasks as many as it has devices for; now: free ones.
+ * Whether another node has as many of each; and how many it has of the type of which the job requests the most.
  */
 bool device_fits(const struct device_need *need, uint32_t tasks, int node, bool now);
+bool device_same(const struct device_need *need, int node, int other);
 uint64_t device_available(const struct device_need *need, int node);
 uint32_t device_tasks(const struct device_need *need, uint32_t tasks, int node, bool now);
 
 /*
- * How many devices a job has on a node with --gres-flags=enforce-binding, if its cores are in so many domains of a
- * level: Slurm counts those of sockets with cores of the job, and takes off the cores of a socket without devices, or
- * with devices that the job does not need (gres_select_filter_sock_core()). least is UINT64_MAX if too few domains have
- * devices. Where Slurm does not know their cores, any number.
+ * How many devices of a type a job has on a node with --gres-flags=enforce-binding, if its cores are in so many domains
+ * of a level: Slurm counts those of sockets with cores of the job, and takes off the cores of a socket without devices,
+ * or with devices that the job does not need (gres_select_filter_sock_core()). least is UINT64_MAX if too few domains
+ * have devices. Where Slurm does not know their cores, any number.
  */
 struct device_bounds {
 	uint64_t least, most;
 };
-struct device_bounds device_bounds(const struct device_need *need, int node, const struct shape *shape,
+struct device_bounds device_bounds(const char *name, uint32_t type, int node, const struct shape *shape,
 				   enum level level, unsigned domains);
 
 /* Whether the job asks for GPUs, in whatever way. */

@@ -148,7 +148,7 @@ static int choice_begin(struct choice *out)
  */
 static bool fewer_gpus_first(const struct choice *c, const struct candidate_set *s)
 {
-	if (!s->devices.per_task || s->req->own_cores || s->req->tasks_per_core != 1)
+	if (!s->devices.by_task || s->req->own_cores || s->req->tasks_per_core != 1)
 		return false;
 	for (unsigned i = 0; i < c->count; i++)
 		for (unsigned k = 0; k < c->count; k++)

@@ -166,7 +166,7 @@ struct finding {
 	bool bound;			/* --gres-flags=enforce-binding */
 	struct amount {
 		uint64_t most, sum;	/* on a node, on all nodes */
-	} bindable, supplied;		/* devices, by that; those for which its cores have the CPUs of device_cpus */
+	} bindable[DEVICE_TYPES_MAX], supplied;	/* devices of each type, by that; those for which there are the CPUs */
 	struct job_holding holding;
 	unsigned known, largest;	/* cores of the largest domain */
 	int differs;			/* a node of which slurm.conf and snapshot disagree; -1: none */
@@ -218,16 +218,20 @@ static uint32_t tasks_bound(struct finding *f, const struct job_request *req, co
 					  &(struct request_step){ req->request.level, 1 };
 	const struct device_need *d = f->devices;
 	uint32_t fits = tasks;
-	struct device_bounds b;
 
-	if (!f->bound || !d->name)
-		return tasks;
-	b = device_bounds(d, node, shape, node_shape_level(shape, step->level), step->count);
-	amount_add(&f->bindable, tasks ? MIN(b.most, d->total) : 0);
-	while (fits && device_count(d, fits) > b.most)
-		fits--;
-	if (MAX(d->total, device_count(d, fits)) < b.least)
-		fits = 0;
+	enum level level = node_shape_level(shape, step->level);
+
+	for (unsigned i = 0; f->bound && i < d->ntypes; i++) {
+		const struct device_type_need *t = &d->types[i];
+		struct device_bounds b = device_bounds(d->name, t->type, node, shape, level, step->count),
+				     all = device_bounds(d->name, 0, node, shape, level, step->count);
+
+		amount_add(&f->bindable[i], tasks ? MIN(b.most, t->total) : 0);
+		while (fits && (device_of_type(t, fits) > b.most || device_count(d, fits) > all.most))
+			fits--;
+		if (MAX(t->total, device_of_type(t, fits)) < b.least)
+			fits = 0;
+	}
 	return fits;
 }
 
@@ -348,7 +352,10 @@ static bool path_needed(const struct job_request *req, const struct finding *f, 
 /* Whether the nodes may have all devices of --gpus=N near the job's cores. */
 static bool binds(const struct job_request *req, const struct finding *f)
 {
-	return !f->bound || amount_has(&f->bindable, req->max_nodes, f->devices->total);
+	for (unsigned i = 0; f->bound && i < f->devices->ntypes; i++)
+		if (!amount_has(&f->bindable[i], req->max_nodes, f->devices->types[i].total))
+			return false;
+	return true;
 }
 
 /* Whether they may have all devices with the CPUs of --cpus-per-gpu. */
@@ -362,7 +369,7 @@ static bool cpus_suffice(const struct job_request *req, const struct finding *f)
  */
 static bool steps_start(const struct job_request *req, const struct finding *f)
 {
-	return !f->devices->per_task || req->tasks_per_core != 1 || req->min_nodes != f->holding.nodes ||
+	return !f->devices->by_task || req->tasks_per_core != 1 || req->min_nodes != f->holding.nodes ||
 	       f->step_tasks >= req->tasks;
 }
 
@@ -417,6 +424,7 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 	const char *level = level_name(req->request.level), *domain = level_noun(at, 1);
 	const struct device_need *devices = f->devices;
 	unsigned long long count = device_count(devices, 1);
+	uint64_t least = 0;
 	uint32_t nodes = MAX(req->min_nodes, MIN(req->max_nodes, f->holding.nodes)),
 		 own = f->named >= 0 || req->overcommit ? 1 : (req->tasks + nodes - 1) / nodes,
 		 each = MAX(own, req->node_room);
@@ -429,9 +437,12 @@ static int refusal_write(const struct job_request *req, const struct finding *f,
 			 count > 1 ? count : 0, count > 1 ? " " : "");
 	else if (devices->name)
 		snprintf(gpus, sizeof(gpus), "%s with gres/%s", at == LEVEL_NODE ? "" : " of a node", devices->name);
-	if (devices->total && !devices->per_task && devices->total <= req->max_nodes)
-		snprintf(gpus + strlen(gpus), sizeof(gpus) - strlen(gpus), " (%u in all: at most %u node%s)",
-			 (uint32_t) devices->total, (uint32_t) devices->total, PLURAL(devices->total));
+	for (const struct device_type_need *t = devices->types; t < devices->types + devices->ntypes; t++)
+		least = t->total && (!least || t->total < least) ? t->total : least;
+	if (least && !devices->by_task && least <= req->max_nodes)
+		snprintf(gpus + strlen(gpus), sizeof(gpus) - strlen(gpus), " (%u %s: at most %u node%s)",
+			 (uint32_t) least, devices->ntypes > 1 ? "of a type" : "in all", (uint32_t) least,
+			 PLURAL(least));
 	/* Or fewer tasks on each of more nodes would do. */
 	if (each > own || (each > 1 && each == req->node_room && !f->holding.nodes && req->min_nodes < req->max_nodes))
 		snprintf(room, sizeof(room), " (with --ntasks-per-%s=%u Slurm uses only nodes with room for %u tasks)",
@@ -533,18 +544,28 @@ static const part_record_t *partition_of(const job_desc_msg_t *job)
  */
 static void default_gpus(job_desc_msg_t *job, slurm_list_t asked)
 {
-	gres_state_t *gpus = asked ? list_find_first(asked, device_has_name, "gpu") : NULL;
-	gres_job_state_t *g = gpus ? gpus->gres_data : NULL;
 	const part_record_t *part = partition_of(job);
+	slurm_iterator_t it = asked && part ? list_iterator_create(asked) : NULL;
+	bool cpus_given = glue_given16(job->cpus_per_task);
+	uint64_t cpus = 0;
+	gres_state_t *s;
 
-	if (!g || !part)
-		return;
-	g->def_mem_per_gres = glue_gpu_default(part, JOB_DEF_MEM_PER_GPU);
-	if (glue_given16(job->cpus_per_task))
-		return;
-	g->def_cpus_per_gres = glue_gpu_default(part, JOB_DEF_CPU_PER_GPU);
-	if (g->gres_per_task && g->def_cpus_per_gres && !g->cpus_per_gres)
-		job->cpus_per_task = MIN(g->gres_per_task * g->def_cpus_per_gres, NO_VAL16 - 1);
+	while (it && (s = list_next(it))) {
+		gres_job_state_t *g = s->gres_data;
+
+		if (!device_has_name(s, "gpu"))
+			continue;
+		g->def_mem_per_gres = glue_gpu_default(part, JOB_DEF_MEM_PER_GPU);
+		if (cpus_given)
+			continue;
+		g->def_cpus_per_gres = glue_gpu_default(part, JOB_DEF_CPU_PER_GPU);
+		if (!g->cpus_per_gres)
+			cpus = MAX(cpus, g->gres_per_task * g->def_cpus_per_gres);
+	}
+	if (it)
+		list_iterator_destroy(it);
+	if (cpus)
+		job->cpus_per_task = MIN(cpus, NO_VAL16 - 1);
 }
 
 /* Slurm gives it later to a job that states none; known where the job names one partition at most. */
@@ -564,7 +585,6 @@ struct memory_kind {
 	struct empty_node first;	/* of them */
 	struct numa_memory memory;
 	const struct device_need *need;
-	uint64_t devices;
 	unsigned nodes, threads;
 	uint64_t *holds;		/* a set: the numbers of tasks */
 };
@@ -582,21 +602,20 @@ static unsigned memory_kinds_read(const struct device_need *need, bool gpus, con
 	for (int i = glue_next(nodes, 0); i >= 0; i = glue_next(nodes, i + 1)) {
 		const node_record_t *node = node_record_table_ptr[i];
 		struct empty_node empty = { node ? node_shape_in(v, node) : NULL, i, gpus };
-		uint64_t memory, devices;
+		uint64_t memory;
 
 		if (!empty.shape)
 			return 0;
-		devices = device_available(need, i);
 		memory = node->real_memory > node->mem_spec_limit ? node->real_memory - node->mem_spec_limit : 0;
 		for (k = 0; k < n; k++)
 			if (same_cores(&kinds[k].first, &empty) && kinds[k].memory.capacity == memory &&
-			    kinds[k].threads == node->tpc && kinds[k].devices == devices)
+			    kinds[k].threads == node->tpc && device_same(need, kinds[k].first.node, i))
 				break;
 		if (k == MEMORY_KINDS)
 			return 0;
 		if (k == n)
 			kinds[n++] = (struct memory_kind){ .first = empty, .memory.capacity = memory, .need = need,
-							   .devices = devices, .threads = node->tpc };
+							   .threads = node->tpc };
 		kinds[k].nodes++;
 		kind_of[i] = k;
 	}

@@ -148,7 +148,10 @@ def test_a_node_with_gpus_of_another_type_is_no_candidate(typed, words):
 
 @pytest.mark.parametrize("words, count", [
     ("--gres=gpu:old:1,gpu:young:1", 2), ("--gpus=old:1,young:1 --mem=100 --topo-mem=require", 2),
-    ("--gres=gpu:old:2,gpu:young:1", 3), ("--gpus-per-node=young:2,old:2 --topo-fit=spread", 4)])
+    ("--gres=gpu:old:2,gpu:young:1", 3), ("--gpus-per-node=young:2,old:2 --topo-fit=spread", 4),
+    ("--gpus=young:2,old:1 -N1-4", 3), ("--gpus=old:1,young:2 -N1-4 --mem-per-gpu=30 --topo-mem=require", 3),
+    ("-n2 -c4 --gres=gpu:old:1 --gpus-per-task=young:1", 3),
+    ("-n2 -c4 --gres=gpu:young:1 --gpus-per-task=old:1 --topo-mem=require --mem-per-gpu=30", 3)])
 def test_job_with_gpus_of_two_types(typed, words, count):
     """Only one node has both, and each GPU at a package of its own: cores near all that the job gets."""
     number, node, _, _ = place(typed.ours, "-n8", *words.split())
@@ -161,6 +164,12 @@ def test_gpus_of_two_types_that_too_few_nodes_have(typed):
     done = typed.ours.batch("true", "-N2", "-n2", "--gres=gpu:old:1,gpu:young:1", "--topo-fit=require",
                             "--topo-level=package", check=False)
     assert done.returncode and "2 nodes with 1 core in one package of a node with 2 GPUs, but only 1 has" in done.stderr
+
+
+def test_the_type_with_the_fewest_gpus_bounds_the_nodes(typed):
+    done = typed.ours.batch("true", "-N1-4", "-n40", "--gpus=young:2,old:1", "--topo-fit=require",
+                            "--topo-level=package", check=False)
+    assert done.returncode and "with 3 GPUs (1 of a type: at most 1 node)" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("words", ["--gres=gpu:old:2,gpu:young:2", "--gres=gpu:4"])
