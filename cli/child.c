@@ -77,3 +77,39 @@ int cmd_program(const char *const argv[], enum cmd_stderr how, unsigned seconds,
 {
 	return child_run(program_main, &(struct program){ argv, how }, seconds, max, out, e);
 }
+
+/* --- other processes --- */
+
+enum { PROC_MAX = 4 << 20 };
+
+int cmd_process_environ(pid_t pid, struct buf *out)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int) pid);
+	return file_read(path, PROC_MAX, out, NULL);
+}
+
+const char *cmd_environ_get(const struct buf *environ_of, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (size_t at = 0; at < environ_of->len; at += strlen(environ_of->data + at) + 1)
+		if (!strncmp(environ_of->data + at, name, n) && environ_of->data[at + n] == '=')
+			return environ_of->data + at + n + 1;
+	return "";
+}
+
+pid_t cmd_process_parent(pid_t pid)
+{
+	struct buf status = {0};
+	char path[64];
+	const char *at;
+	pid_t parent;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int) pid);
+	at = file_read(path, PROC_MAX, &status, NULL) || !status.data ? NULL : strstr(status.data, "\nPPid:");
+	parent = at ? atoi(at + strlen("\nPPid:")) : 0;
+	buf_free(&status);
+	return parent;
+}

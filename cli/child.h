@@ -23,3 +23,11 @@ int cmd_child(int (*work)(const void *given, struct buf *out, struct err *e), co
 enum cmd_stderr { STDERR_OURS, STDERR_TOO, STDERR_DROPPED };
 int cmd_program(const char *const argv[], enum cmd_stderr how, unsigned seconds, size_t max, struct buf *out,
 		struct err *e);
+
+/*
+ * The environment that another process was started with, which the caller frees, of our own processes alone: 0 or -1. A
+ * variable in it, "" where it is not set. The process's parent; 0: not known.
+ */
+int cmd_process_environ(pid_t pid, struct buf *out);
+const char *cmd_environ_get(const struct buf *environ_of, const char *name);
+pid_t cmd_process_parent(pid_t pid);

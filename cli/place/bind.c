@@ -15,6 +15,7 @@
 #include "bind/place.h"
 #include "bind/request.h"
 #include "bind/vars.h"
+#include "child.h"
 #include "cmd.h"
 #include "hwview/image.h"
 #include "hwview/machine.h"
@@ -45,15 +46,16 @@ static const struct launcher {
 	const char *local, *count;
 	bool binds;
 	bool unbound_in_job;			/* but not with --job (spank_plugin/launch/launchers.c) */
+	bool passes;				/* the environment of its own node to ranks on all nodes */
 	const char *const *user;		/* variables by which the user binds, or NULL */
 } launchers[] = {
 	{ "LOCAL_RANK", "LOCAL_WORLD_SIZE", .binds = false },	/* torchrun, accelerate */
 	{ "LOCAL_RANK", "LOCAL_SIZE", .binds = false },		/* DeepSpeed */
 	{ "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", .binds = true, .unbound_in_job = true },
-	{ "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE", .binds = true },
+	{ "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE", .binds = true, .passes = true },
 	/* Hydra: MPICH, Intel MPI */
-	{ "MPI_LOCALRANKID", "MPI_LOCALNRANKS", .binds = true, .user = vars_intel_pin },
-	{ "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE", .binds = true },
+	{ "MPI_LOCALRANKID", "MPI_LOCALNRANKS", .binds = true, .passes = true, .user = vars_intel_pin },
+	{ "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE", .binds = true, .passes = true },
 	{ "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE", .binds = true },
 };
 
@@ -106,6 +108,7 @@ static int rank_find(struct rank *r, struct err *e)
 struct binding {
 	const struct args *args;
 	struct rank rank;
+	struct buf daemon;		/* environment of what started this node's ranks, where it passes another */
 	hwloc_topology_t node, own;	/* all of the node; the cores that the ranks share */
 	char gpus[GPU_LIST_SIZE];	/* that the ranks share, by the node's numbers; "": none */
 	unsigned ngpus;
@@ -117,6 +120,27 @@ struct binding {
 	bool unbound;			/* only for us its launcher has not bound it */
 	struct buf nics;
 };
+
+/* The nearest process above the rank that is none, such as Hydra's proxy: Slurm, or ssh, started it on this node. */
+static void daemon_find(struct binding *b)
+{
+	const struct launcher *l = b->rank.launcher;
+	pid_t pid = getppid();
+
+	if (l && l->passes)
+		while (pid > 0 && !cmd_process_environ(pid, &b->daemon) && *cmd_environ_get(&b->daemon, l->local)) {
+			buf_free(&b->daemon);
+			pid = cmd_process_parent(pid);
+		}
+}
+
+/* A variable that differs from node to node, as it is on this one; NULL: it is not set, or empty. */
+static const char *node_env(const struct binding *b, const char *name)
+{
+	const char *value = b->daemon.len ? cmd_environ_get(&b->daemon, name) : getenv(name);
+
+	return value && *value ? value : NULL;
+}
 
 /* Plugins of hwloc that would start GPUs; what they add is not needed here. */
 static const char *const slow_components[] = { "cuda", "nvml", "opencl", "rsmi", "levelzero", "gl" };
@@ -141,7 +165,7 @@ static int discover(hwloc_topology_t *out, struct err *e)
  */
 static int topologies_find(struct binding *b, struct err *e)
 {
-	const char *daemon = getenv(BIND_DAEMON_DIR), *step = daemon ? daemon : getenv("TOPIARY_STEP_DIR");
+	const char *step = node_env(b, "TOPIARY_STEP_DIR");
 	char node[PATH_MAX], own[PATH_MAX];
 	struct buf xml = {0};
 	struct err unused;
@@ -204,13 +228,41 @@ static int cpus_find(struct binding *b, struct err *e)
 
 /* --- which GPUs it uses --- */
 
-static const char *visible_gpus(void)
+/* The GPUs that the program is told to use; those that Slurm tells whatever it starts on this node. */
+static const char *gpus_named(const struct binding *b, bool by_slurm)
 {
 	const char *value = NULL;
 
 	for (const char *const *name = gpu_variables; !value && *name; name++)
-		value = getenv(*name);
+		value = by_slurm ? node_env(b, *name) : getenv(*name);
 	return value;
+}
+
+/*
+ * Slurm's list of the GPUs of the step, or in the batch script of the job, on this node; NULL: it has none. What
+ * mpiexec passes to ranks on other nodes is of its own node, and may name GPUs there that are not the job's; likewise
+ * what srun passes to steps of the batch script's variable.
+ */
+static int gpus_of_slurm(const struct binding *b, const char *visible, const char **out, struct err *e)
+{
+	const char *passed = getenv("SLURM_STEP_GPUS") ?: getenv("SLURM_JOB_GPUS"), *told = gpus_named(b, true);
+	const char *dir = node_env(b, "TOPIARY_STEP_DIR"), *dot = dir ? strrchr(dir, '.') : NULL;
+	const char *nodes = getenv("SLURM_JOB_NUM_NODES");
+
+	*out = node_env(b, "SLURM_STEP_GPUS");
+	if (!*out && (!dot || !strcmp(dot, ".batch")))
+		*out = node_env(b, "SLURM_JOB_GPUS");
+	if (!*out && passed)
+		*out = "";
+	if (!b->rank.launcher || !b->rank.launcher->passes)
+		return 0;
+	if (passed && (b->daemon.len ? !node_env(b, "SLURM_JOB_ID") : !nodes || atoi(nodes) != 1))
+		return err_set(e, "which GPUs the job has on this node is not known: GPU %.60s is of mpiexec's node",
+			       passed);
+	if (*out && **out && told && (!visible || !gpu_which(visible, told)))
+		return err_set(e, "Slurm has given this node GPU %.60s, but mpiexec passes GPU %.60s, of its own node",
+			       told, visible ? visible : "-");
+	return 0;
 }
 
 /*
@@ -219,12 +271,13 @@ static const char *visible_gpus(void)
  */
 static int gpus_find(struct binding *b, struct err *e)
 {
-	const char *visible = visible_gpus(), *step = getenv("SLURM_STEP_GPUS");
+	const char *visible = gpus_named(b, false), *step;
 	char all[GPU_LIST_SIZE], seen[GPU_LIST_SIZE];
 
-	step = step ? step : getenv("SLURM_JOB_GPUS");
+	if (gpus_of_slurm(b, visible, &step, e))
+		return -1;
 	/* As for tasks of srun. */
-	if (!step && b->args->job)
+	if (step ? !*step : b->args->job)
 		visible = step = "";
 	if (step)
 		snprintf(all, sizeof(all), "%s", step);
@@ -294,7 +347,7 @@ static int places_near_gpus(struct binding *b, struct err *e)
 static int place_find(struct binding *b, struct err *e)
 {
 	struct bind_request r = b->args->request;
-	const char *cpus = getenv("SLURM_CPUS_ON_NODE");
+	const char *cpus = node_env(b, "SLURM_CPUS_ON_NODE");
 	bool whole;
 
 	/* As spank_plugin/task/task.c: where slurm.conf gives a core one CPU, that is all of its PUs. */
@@ -442,12 +495,23 @@ static int rank_bind(struct binding *b, struct err *e)
 	};
 	int rc;
 
-	if (rank_find(&b->rank, e) || !(b->pus = hwloc_bitmap_alloc()) || topologies_find(b, e))
+	if (rank_find(&b->rank, e) || !(b->pus = hwloc_bitmap_alloc()))
+		return -1;
+	daemon_find(b);
+	if (topologies_find(b, e))
 		return -1;
 	if ((rc = cpus_find(b, e)))
 		return rc < 0 ? -1 : err_set(e, "the process was bound already, by its launcher or by numactl or "
 						"taskset");
-	if (gpus_find(b, e) || place_find(b, e) || machine_bind(b->pus, e) || machine_bound(0, b->pus, e))
+	if (gpus_find(b, e)) {
+		if (b->args->request.place == PLACE_GPU && (!b->args->job || !b->rank.local))
+			log_warning("rank %u: not placed near a GPU: %s", b->rank.local, e->text);
+		*b->gpus = '\0';
+		b->ngpus = b->mine = 0;
+		b->nplaces = b->rank.n;
+		b->place = b->rank.local;
+	}
+	if (place_find(b, e) || machine_bind(b->pus, e) || machine_bound(0, b->pus, e))
 		return -1;
 	for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++)
 		if (actions[i].run(b, e))

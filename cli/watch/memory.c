@@ -8,6 +8,7 @@
 #include "base/order.h"
 #include "bind/memory.h"
 #include "client/claim.h"
+#include "child.h"
 #include "cmd.h"
 #include "place/cores.h"
 
@@ -84,16 +85,6 @@ struct process {
 	bool is_held;	/* its cgroup is the job's */
 };
 
-static const char *variable(const struct buf *environ_of, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (size_t at = 0; at < environ_of->len; at += strlen(environ_of->data + at) + 1)
-		if (!strncmp(environ_of->data + at, name, n) && environ_of->data[at + n] == '=')
-			return environ_of->data + at + n + 1;
-	return "";
-}
-
 static void set_node(struct process *p, const char *name)
 {
 	if (claim_node_valid(name))
@@ -123,19 +114,18 @@ static bool process_read(pid_t pid, const char *job, struct process *out)
 {
 	const char *here = getenv("SLURMD_NODENAME");
 	struct buf b = {0};
-	char path[64], held[JOB_MAX + 1];
+	char held[JOB_MAX + 1];
 	size_t n = strlen(job);
 	bool is_task;
 
-	snprintf(path, sizeof(path), "/proc/%d/environ", (int) pid);
-	if (pid == getpid() || file_read(path, PROC_MAX, &b, NULL))
+	if (pid == getpid() || cmd_process_environ(pid, &b))
 		return false;
-	*out = (struct process){ .pid = pid, .rank = strtoul(variable(&b, "SLURM_PROCID"), NULL, 10) };
-	snprintf(out->step, sizeof(out->step), "%.*s.%.*s", JOB_MAX, variable(&b, "SLURM_JOB_ID"), JOB_MAX,
-		 variable(&b, "SLURM_STEP_ID"));
-	set_node(out, variable(&b, "SLURMD_NODENAME"));
+	*out = (struct process){ .pid = pid, .rank = strtoul(cmd_environ_get(&b, "SLURM_PROCID"), NULL, 10) };
+	snprintf(out->step, sizeof(out->step), "%.*s.%.*s", JOB_MAX, cmd_environ_get(&b, "SLURM_JOB_ID"), JOB_MAX,
+		 cmd_environ_get(&b, "SLURM_STEP_ID"));
+	set_node(out, cmd_environ_get(&b, "SLURMD_NODENAME"));
 	is_task = is_job(out->step) && !strncmp(out->step, job, n) && (!out->step[n] || out->step[n] == '.') &&
-		  *variable(&b, "SLURM_PROCID") &&
+		  *cmd_environ_get(&b, "SLURM_PROCID") &&
 		  (!here || !strcmp(here, out->node));
 	buf_free(&b);
 	if (!is_task)

@@ -58,9 +58,6 @@ void bind_request_auto(struct bind_request *r, bool (*is_set)(const char *name))
 /* In the environment of a job whose ranks of mpirun `topiary bind --job` places: its options, as words. */
 #define BIND_JOB_OPTIONS "TOPIARY_BIND"
 
-/* In the environment of ranks that a launcher's daemon starts: the directory of its step. */
-#define BIND_DAEMON_DIR "TOPIARY_DAEMON_DIR"
-
 /* In the directory of the batch step a fifo of the user's, which has mode 0 once a rank has been placed. */
 #define BIND_MARK "ranks"
 

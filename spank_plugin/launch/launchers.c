@@ -152,9 +152,6 @@ int launchers_prefix_ranks(spank_t sp, int argc, char **argv)
 	(void) argc, (void) argv;
 	if (step.id < SLURM_MAX_NORMAL_STEP_ID ? !step.launcher : step.id == SLURM_EXTERN_CONT)
 		return 0;
-	/* Intel MPI gives ranks on all nodes the TOPIARY_STEP_DIR of mpiexec. */
-	if (step.daemons && step.dir >= 0)
-		spank_setenv(sp, BIND_DAEMON_DIR, step.path, 1);
 	/* Ranks that follow a map are bound by it. */
 	if (!options_place_ranks() || step.dir < 0 || !topiary || strpbrk(topiary, SPECIAL) || access(topiary, X_OK) ||
 	    task_env_has(sp, "TOPIARY_PLACES"))

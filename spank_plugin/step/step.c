@@ -361,7 +361,6 @@ int step_open(spank_t sp, int argc, char **argv)
 		return 0;
 	task_env_drop(sp);
 	spank_unsetenv(sp, "TOPIARY_STEP_DIR");
-	spank_unsetenv(sp, BIND_DAEMON_DIR);
 	if (prepare(sp, argc, argv, &e)) {
 		slurm_error("topiary: step %s runs without its topology: %s", step.name, e.text);
 		clean_up();

@@ -13,6 +13,7 @@ from rig import Cluster
 from rig.ask import advised, expand, fields, jobs, wait_running
 from rig.cluster import SLURM_RELEASE
 from rig.made_machines import made_machine
+from rig.mpi import hydra_in
 from rig.node import cgroups_removed
 from rig.processes import wait_until
 
@@ -127,6 +128,23 @@ def test_ranks_of_another_launcher_are_placed_as_those_of_srun(cluster):
     ranks = re.findall(r"rank (\d) of 3 on this node: CPUs (\S+), memory local, GPU (\d) near", done.stderr)
     assert [(rank, expand(cpus), gpu) for rank, cpus, gpu in ranks] == [
         (str(rank), expand(found[rank][2]["cpus_os"]), found[rank][0]) for rank in range(3)], done.stderr
+
+
+@ONE_MAKER
+@pytest.mark.parametrize("name", ["intel", "mpich"])
+def test_gpus_that_mpiexec_passes_to_another_node(cluster, name):
+    """The job has GPU 0 of cn3 and 1 of cn4, where Slurm constrains none: the rank there uses 0, which is not its."""
+    home = hydra_in(cluster.folder, name)
+    holder = cluster.batch("sleep 300", "-wcn4", "-n1", "--gres=gpu:1", "--output=/dev/null").stdout.strip()
+    wait_running(cluster, holder)
+    done = cluster.output(f"export HYDRA_IFACE=lo I_MPI_HYDRA_IFACE=lo PATH={home}:$PATH; mpiexec -n 2 topiary bind "
+                          "--topo-report sh -c 'sleep $SLURM_NODEID; echo $(hostname) uses $CUDA_VISIBLE_DEVICES'",
+                          "-wcn3,cn4", "-N2", "-n2", "--ntasks-per-node=1", "--gres=gpu:1")
+    cluster.command(["scancel", holder])
+    assert sorted(re.findall("cn. uses .*", done)) == ["cn3 uses 0", "cn4 uses 0"], done
+    assert sorted(re.findall("GPU ([^,]*), NIC", done)) == ["-", "0 near"], done
+    assert re.findall("topiary: (rank 0: .*)", done) == [
+        "rank 0: not placed near a GPU: Slurm has given this node GPU 1, but mpiexec passes GPU 0, of its own node"]
 
 
 @ONE_MAKER

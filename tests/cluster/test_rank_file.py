@@ -386,19 +386,8 @@ HYDRAS = ["mpich", "mpich_5", "intel"]
 
 
 def hydra_home(cluster, name):
-    """The folder of an mpiexec and its proxies, where jobs find it."""
-    try:
-        programs = getattr(mpi, name)().mpirun[0].parent
-    except mpi.Missing as why:
-        pytest.skip(f"NOT TESTED: {why}")
-    home = cluster.folder / f"hydra-{name}"
-    if home.exists():
-        return home
-    home.mkdir()
-    for program in ("mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy"):
-        if (programs / program).exists():
-            shutil.copy(programs / program, home)
-    (home / "mpiexec").symlink_to("mpiexec.hydra")
+    """That of mpi.hydra_in, with HYDRA_SEAT."""
+    home = mpi.hydra_in(cluster.folder, name)
     (home / "seat").write_text(HYDRA_SEAT)
     (home / "seat").chmod(0o755)
     return home
@@ -565,14 +554,6 @@ def test_cpus_that_are_no_number_reach_no_command(cluster, cpus, used):
                             "-w", "cn1", "-n1", "--topo-place=compact")
     output = "".join(re.findall("I_MPI_GTOOL=.*", output))
     assert re.findall(r"--job(.*?)\$\{IFS\}\"", output) == ["${IFS}-c" + cpus if used else ""], output
-
-
-def test_directory_of_a_daemon_is_of_its_own_step(cluster):
-    """A job or step that one of its ranks starts has its own."""
-    found = "echo dir=$TOPIARY_DAEMON_DIR"
-    _, _, output = cluster.job(f"{found}; TOPIARY_DAEMON_DIR=/other srun -n1 sh -c '{found}'", "-w", "cn1", "-n1",
-                               variables={"TOPIARY_DAEMON_DIR": "/other"})
-    assert output == "dir=\ndir=\n"
 
 
 @pytest.mark.parametrize("script, options, unused", [

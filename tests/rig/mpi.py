@@ -110,6 +110,22 @@ def hydra(home):
     return [home / "bin/mpiexec.hydra", "-launcher", "fork"]
 
 
+def hydra_in(folder, name):
+    """A folder in this one with the mpiexec of a function above and its proxies, where jobs find them."""
+    try:
+        programs = globals()[name]().mpirun[0].parent
+    except Missing as why:
+        pytest.skip(f"NOT TESTED: {why}")
+    home = folder / f"hydra-{name}"
+    if not home.exists():
+        home.mkdir()
+        for program in ("mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy"):
+            if (programs / program).exists():
+                shutil.copy(programs / program, home)
+        (home / "mpiexec").symlink_to("mpiexec.hydra")
+    return home
+
+
 def open_mpi_release():
     """Of this machine's: 4 in Debian 12, 5 in Debian 13."""
     return int(re.search(r"Open MPI\) (\d+)\.", run("mpirun", "--version", status=0).stdout).group(1))

@@ -93,6 +93,32 @@ def test_numbers_of_slurm(tmp_path):
     assert "cannot tell whether GPU 1 is number 1 of the node or the one that is 2 there" in done.stderr
 
 
+NOT_NEAR = "topiary: rank 0: not placed near a GPU: "
+OF_MPIEXEC = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_GPUS": "0", "CUDA_VISIBLE_DEVICES": "0"}
+
+
+@pytest.mark.parametrize("daemon, gpu, said", [
+    # Slurm has constrained them by cgroup: GPU 3 is number 0 there.
+    ({"SLURM_JOB_ID": "7", "SLURM_STEP_GPUS": "3", "CUDA_VISIBLE_DEVICES": "0"}, "3 near", None),
+    ({"SLURM_JOB_ID": "7", "SLURM_STEP_GPUS": "0,3", "CUDA_VISIBLE_DEVICES": "0,3"}, "0 near", None),
+    ({"SLURM_JOB_ID": "7", "SLURM_STEP_GPUS": "3", "CUDA_VISIBLE_DEVICES": "3"}, "-",
+     "Slurm has given this node GPU 3, but mpiexec passes GPU 0, of its own node"),
+    ({"SLURM_JOB_ID": "7"}, "-", None),
+    ({"SSH_CLIENT": "host"}, "-", "which GPUs the job has on this node is not known: GPU 0 is of mpiexec's node"),
+    # srun passes the batch script's variable on to each step.
+    ({"SLURM_JOB_ID": "7", "SLURM_JOB_GPUS": "0", "TOPIARY_STEP_DIR": "/run/7.0"}, "-", None),
+], ids=["cgroup", "more", "other numbers", "none", "ssh", "a step without"])
+def test_gpus_of_a_rank_are_of_its_node(daemon, gpu, said, tmp_path):
+    """Hydra's ranks have the variables of mpiexec's node: what its proxy on their own node has is true."""
+    env = environment(*[xml for xml, hardware in map(drawn, range(99)) if len(hardware.gpus) == 8][:1], tmp_path)
+    rank = [f"{name}={value}" for name, value in [*env.items(), *OF_MPIEXEC.items(), ("MPI_LOCALRANKID", 0),
+                                                  ("MPI_LOCALNRANKS", 1)]]
+    done = command.run("sh", "-c", 'env "$@"; exit $?', "sh", *rank, BUILD / "topiary", "bind", "--topo-report", "true",
+                       env={"PATH": env["PATH"], **daemon})
+    assert got(done)[2] == gpu
+    assert re.findall(f"{NOT_NEAR}(.*)", done.stderr) == ([said] if said else [])
+
+
 @pytest.mark.parametrize("local, count", [
     (("OMPI_COMM_WORLD_LOCAL_RANK", "{}"), ("OMPI_COMM_WORLD_LOCAL_SIZE", "4")),
     (("MPI_LOCALRANKID", "{}"), ("MPI_LOCALNRANKS", "4")), (("LOCAL_RANK", "{}"), ("LOCAL_SIZE", "4")),
