@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SPANK_OPTIONS_H
-#define TOPIARY_SPANK_OPTIONS_H
+#pragma once
 
 #include <getopt.h>
 #include <slurm/spank.h>
@@ -73,5 +72,3 @@ int options_resolve(spank_t sp, int argc, char **argv);
  * one is logged.
  */
 void options_apply_site(const struct settings *s);
-
-#endif

@@ -3,6 +3,7 @@
 #include "score/chooser.h"
 
 #include "base/array.h"
+#include "base/order.h"
 
 /* Each examines all nodes. The counts can only be wrong for paths, on nodes with different threads per core. */
 #define TRIES 4
@@ -88,10 +89,7 @@ int candidate_node_compare(const struct candidate_node *a, const struct candidat
 	return compare_up_to(a, b, CHOOSER_INDEX, row);
 }
 
-static int by_rank(const void *a, const void *b)
-{
-	return candidate_node_compare(a, b, NULL);
-}
+ORDER(by_rank, struct candidate_node, candidate_node_compare(x, y, NULL))
 
 /*
  * Pareto dominance: whether the job would touch fewer domains of some level on a, and more of none. L2 caches are left

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SCORE_CHOOSER_H
-#define TOPIARY_SCORE_CHOOSER_H
+#pragma once
 
 #include "score/fit_cache.h"
 
@@ -163,5 +162,3 @@ void choice_clear(struct choice *out);
  * such choice.
  */
 bool chooser_run(struct chooser *c, struct choice *out);
-
-#endif

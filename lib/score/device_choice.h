@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SCORE_DEVICE_CHOICE_H
-#define TOPIARY_SCORE_DEVICE_CHOICE_H
+#pragma once
 
 #include "score/score.h"
 
@@ -82,5 +81,3 @@ struct device_misfit device_choice_misfit(const struct device_list *l, const uin
  * chosen, of at most DEVICE_LIST_MAX devices, has changed.
  */
 bool device_choice_improve(const struct device_list *l, const uint64_t *mine, bool *chosen);
-
-#endif

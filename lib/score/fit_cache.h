@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SCORE_FIT_CACHE_H
-#define TOPIARY_SCORE_FIT_CACHE_H
+#pragma once
 
 #include "score/score.h"
 
@@ -96,5 +95,3 @@ void fit_cache_allow(struct fit_cache *c, unsigned scores);
 
 /* The memory used by all entries, in bytes. */
 size_t fit_cache_bytes(const struct fit_cache *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SCORE_NUMA_MEMORY_H
-#define TOPIARY_SCORE_NUMA_MEMORY_H
+#pragma once
 
 #include "score/score.h"
 
@@ -33,5 +32,3 @@ struct numa_memory {
  */
 unsigned numa_memory_limits(const struct shape *shape, const struct numa_memory *m, unsigned cores,
 			    const uint64_t *free_cores, struct score_limit *out, unsigned room);
-
-#endif

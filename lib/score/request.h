@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SCORE_REQUEST_H
-#define TOPIARY_SCORE_REQUEST_H
+#pragma once
 
 #include "base/err.h"
 #include "shape/level.h"
@@ -90,5 +89,3 @@ unsigned request_path_cores(const struct request_path *path);
 
 /* Writes "/package=1/l3=2/core=4", which reads back the same. Returns the length, as snprintf. */
 size_t request_path_text(const struct request_path *path, char *text, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SCORE_SCORE_H
-#define TOPIARY_SCORE_SCORE_H
+#pragma once
 
 #include "base/core_set.h"
 #include "score/request.h"
@@ -145,5 +144,3 @@ const struct score_cost *score_table_cost(const struct score_table *t, unsigned 
 
 /* The largest number of cores that lie within one domain of the need's level. */
 unsigned score_table_within(const struct score_table *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SCORE_SCORE_TREE_H
-#define TOPIARY_SCORE_SCORE_TREE_H
+#pragma once
 
 #include "score/score.h"
 
@@ -199,5 +198,3 @@ const struct score_cost *score_plan_cost(const struct score_plan *plan, unsigned
 
 /* Sets the bits of the best n; among equal costs, as many as possible in the first half of the parts. */
 void score_plan_mark(const struct score_tree *t, const struct score_plan *plan, unsigned n, uint64_t *chosen);
-
-#endif

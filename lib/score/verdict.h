@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SCORE_VERDICT_H
-#define TOPIARY_SCORE_VERDICT_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -109,5 +108,3 @@ int verdict_find(const char *comment, size_t *start, size_t *len);
 
 /* Finds and parses the line in a comment: 0, 1 when there is none, -1 with an error when it cannot be parsed. */
 int verdict_read(const char *comment, struct verdict *out, struct err *e);
-
-#endif

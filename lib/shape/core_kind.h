@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SHAPE_CORE_KIND_H
-#define TOPIARY_SHAPE_CORE_KIND_H
+#pragma once
 
 #include "base/std.h"
 
@@ -30,5 +29,3 @@ unsigned core_kinds_rank(const struct core_kind_facts *facts, unsigned n, unsign
 
 /* Reads an info of hwloc's kind, of which only some matter. The value is borrowed. */
 void core_kind_read(struct core_kind_facts *f, const char *name, const char *value);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SHAPE_GPU_NUMBER_H
-#define TOPIARY_SHAPE_GPU_NUMBER_H
+#pragma once
 
 #include "base/std.h"
 
@@ -35,5 +34,3 @@ bool gpu_card_is_gpu(const struct gpu_card *c);
  * each driver counts from 0.
  */
 void gpu_cards_number(struct gpu_card *cards, size_t n);
-
-#endif

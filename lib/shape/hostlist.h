@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SHAPE_HOSTLIST_H
-#define TOPIARY_SHAPE_HOSTLIST_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -77,5 +76,3 @@ void hostset_free(struct hostset *s);	/* accepts NULL */
 /* The number of names in the list, including duplicates. */
 size_t hostset_names(const struct hostset *s);
 bool hostset_has(const struct hostset *s, const char *name);
-
-#endif

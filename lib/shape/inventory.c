@@ -4,6 +4,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/order.h"
 #include "shape/shape.h"
 #include "shape/snapshot.h"
 
@@ -118,12 +119,8 @@ int inventory_add(struct inventory *v, const char *nodes, const char *shape, str
 	return 0;
 }
 
-static int by_kind(const void *a, const void *b)
-{
-	const struct node *x = a, *y = b;
-
-	return (x->kind == y->kind ? 0 : strcmp(x->kind->name, y->kind->name)) ?: host_compare(a, b);
-}
+ORDER(by_kind, struct node,
+      (x->kind == y->kind ? 0 : strcmp(x->kind->name, y->kind->name)) ?: host_compare(x, y))
 
 /* Removes duplicates from nodes sorted by host. Returns the number that remain, or -1 when a node has two shapes. */
 static long nodes_unite(struct node *nodes, size_t n, struct err *e)

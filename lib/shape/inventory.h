@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SHAPE_INVENTORY_H
-#define TOPIARY_SHAPE_INVENTORY_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -34,5 +33,3 @@ int inventory_add(struct inventory *v, const char *nodes, const char *shape, str
  * snapshot_replace compares, or NULL.
  */
 int inventory_snapshot(const struct inventory *v, const char *database, struct buf *out, struct err *e);
-
-#endif

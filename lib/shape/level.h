@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SHAPE_LEVEL_H
-#define TOPIARY_SHAPE_LEVEL_H
+#pragma once
 
 /*
  * The hardware levels, from the whole node down to the core. A NUMA node stands for the cores that are local to it,
@@ -31,5 +30,3 @@ const char *level_name(enum level level);
 
 /* In a sentence, so many of them: "L3 cache", "NUMA nodes"; a constant. */
 const char *level_noun(enum level level, unsigned long n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SHAPE_SHAPE_H
-#define TOPIARY_SHAPE_SHAPE_H
+#pragma once
 
 #include "base/err.h"
 #include "shape/level.h"
@@ -80,5 +79,3 @@ struct shape *shape_parse(const char *text, struct err *e);
 /* The same hardware with its first cores alone, of which it has more: as Slurm sees a node that has fewer there. */
 struct shape *shape_first_cores(const struct shape *of, unsigned cores, struct err *e);
 void shape_free(struct shape *s);
-
-#endif

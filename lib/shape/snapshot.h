@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SHAPE_SNAPSHOT_H
-#define TOPIARY_SHAPE_SNAPSHOT_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -89,5 +88,3 @@ void directory_free(struct directory *d);
 
 /* NULL: unknown node. */
 const struct shape *directory_shape(const struct directory *d, const char *node);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SHAPE_STRINGS_H
-#define TOPIARY_SHAPE_STRINGS_H
+#pragma once
 
 #include "base/buf.h"
 #include "hwxml/tree.h"
@@ -56,5 +55,3 @@ unsigned char *strings_core_kinds(const struct tree *t, const struct tree_extent
  * document's memory attributes, the greatest from any cores. Malloc'ed; NULL when memory is short.
  */
 unsigned char *strings_tiers(const struct tree *t, const struct tree_extent *extents);
-
-#endif

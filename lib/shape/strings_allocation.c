@@ -4,7 +4,7 @@
 
 #include <hwloc/bitmap.h>
 
-#include "base/std.h"
+#include "base/order.h"
 #include "shape/core_kind.h"
 #include "shape/gpu_number.h"
 #include "shape/tier.h"
@@ -204,14 +204,9 @@ static bool card_read(const struct tree *t, const struct tree_extent *s, size_t 
 }
 
 /* GPUs without a number, -1, come after the others. */
-static int by_kind_number_and_core(const void *a, const void *b)
-{
-	const struct card *x = a, *y = b;
-
-	return COMPARE(x->kind, y->kind) ?:
-	       (x->kind == KIND_GPU ? COMPARE((unsigned) x->gpu.number, (unsigned) y->gpu.number) : 0) ?:
-	       COMPARE(x->first, y->first) ?: COMPARE(x->cores, y->cores);
-}
+ORDER(by_kind_number_and_core, struct card, COMPARE(x->kind, y->kind) ?:
+      (x->kind == KIND_GPU ? COMPARE((unsigned) x->gpu.number, (unsigned) y->gpu.number) : 0) ?:
+      COMPARE(x->first, y->first) ?: COMPARE(x->cores, y->cores))
 
 int strings_devices(const struct tree *t, const struct tree_extent *extents, struct buf *out)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SHAPE_TIER_H
-#define TOPIARY_SHAPE_TIER_H
+#pragma once
 
 /*
  * The tiers of memory, DRAM and whatever is not marked first. The order is that in which memory counts as the normal
@@ -39,5 +38,3 @@ enum tier tier_of(const struct tier_facts *f);
 
 /* Whether a node has no name of its own, so that its bandwidth counts as `other` of its neighbours. */
 int tier_is_plain(const struct tier_facts *f);
-
-#endif

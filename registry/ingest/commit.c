@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/order.h"
 #include "store/facts.h"
 #include "gate.h"
 
@@ -53,11 +54,7 @@ struct batch {
 	size_t n;
 };
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp((*(struct commit_request *const *) a)->claim->node,
-		      (*(struct commit_request *const *) b)->claim->node);
-}
+ORDER(by_name, struct commit_request *const, strcmp((*x)->claim->node, (*y)->claim->node))
 
 /* Columns of arrays with one element an export, as values of one statement. */
 enum column { NAME, BOOT, SEQ, PEER, SHA256, LAYOUT, MARK, XML_BYTES, DIFF, SEVERITY, CHANGES, REASON, COLUMN_COUNT };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SPANK_LAUNCH_H
-#define TOPIARY_SPANK_LAUNCH_H
+#pragma once
 
 #include <getopt.h>
 #include <slurm/slurm.h>
@@ -111,5 +110,3 @@ bool launchers_place(const char *daemon);
 
 /* slurm_spank_task_init, as the user: export the map to a proxy. What fails is logged. Always 0. */
 int launchers_prepare(spank_t sp, int argc, char **argv);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SPANK_MAP_PLACES_H
-#define TOPIARY_SPANK_MAP_PLACES_H
+#pragma once
 
 #include "base/err.h"
 #include "base/number.h"
@@ -45,5 +44,3 @@ static inline int map_places_parse(const char *places, const char *host, map_pla
 		task += *at == ',';
 	}
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_SPANK_TASK_H
-#define TOPIARY_SPANK_TASK_H
+#pragma once
 
 #include <hwloc.h>
 #include <slurm/spank.h>
@@ -84,5 +83,3 @@ int report_open(spank_t sp, int argc, char **argv);
  * (step/step.h). Called by task.c. 0, or -1 with an error.
  */
 int report_task(const struct task *t, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MAP_ENGINE_ANNEAL_H
-#define TOPIARY_MAP_ENGINE_ANNEAL_H
+#pragma once
 
 #include "base/err.h"
 #include "map/engine/slots.h"
@@ -103,5 +102,3 @@ int anneal_nodes(const struct matrix *m, const struct slots *s, uint64_t seed, u
 /* Of the slots of single ranks, from a low temperature on: the mapping is a good one already. */
 int anneal_ranks(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work, unsigned *slot,
 		 struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MAP_ENGINE_BISECTION_H
-#define TOPIARY_MAP_ENGINE_BISECTION_H
+#pragma once
 
 #include "base/std.h"
 #include "map/matrix/matrix.h"
@@ -89,5 +88,3 @@ int bisection_run(struct bisection *h, unsigned first, struct bisection_way way)
  * memory is short.
  */
 int bisection_again(struct bisection *h, unsigned first, struct bisection_way way);
-
-#endif

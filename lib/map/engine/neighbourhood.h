@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MAP_ENGINE_NEIGHBOURHOOD_H
-#define TOPIARY_MAP_ENGINE_NEIGHBOURHOOD_H
+#pragma once
 
 #include "base/err.h"
 #include "map/engine/slots.h"
@@ -45,5 +44,3 @@ void attempts_return(struct attempts *a);
  */
 int neighbourhood_search(const struct matrix *m, const struct slots *s, uint64_t seed, unsigned long long work,
 			 unsigned *slot, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MAP_ENGINE_SCOTCH_H
-#define TOPIARY_MAP_ENGINE_SCOTCH_H
+#pragma once
 
 #include "base/err.h"
 #include "map/engine/slots.h"
@@ -28,5 +27,3 @@ int scotch_split(const struct matrix *m, const struct matrix_ranks *some, unsign
  * to the cheapest free slot. slot[m->ranks], m->ranks <= s->n. 0, or -1 when memory is short, slot then unchanged.
  */
 int scotch_repair(const struct matrix *m, const struct slots *s, unsigned *slot);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MAP_ENGINE_SEARCH_H
-#define TOPIARY_MAP_ENGINE_SEARCH_H
+#pragma once
 
 #include "base/err.h"
 #include "map/engine/slots.h"
@@ -89,5 +88,3 @@ int improve_trials(struct search *x);
 
 /* Computes a trial's cost, and keeps it if it is the best: the first must be block. 0 or -1. Called by solve.c. */
 int improve_measure(struct search *x, struct search_trial *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MAP_ENGINE_SLOTS_H
-#define TOPIARY_MAP_ENGINE_SLOTS_H
+#pragma once
 
 #include "base/std.h"
 #include "map/matrix/matrix.h"
@@ -98,5 +97,3 @@ double slots_cost(const struct matrix *m, const struct slots *s, const unsigned 
 
 /* The external communication of the node that has most; load[hosts] is scratch space. */
 double slots_busiest(const struct matrix *m, const struct slots *s, const unsigned *slot, double *load);
-
-#endif

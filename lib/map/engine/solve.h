@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MAP_ENGINE_SOLVE_H
-#define TOPIARY_MAP_ENGINE_SOLVE_H
+#pragma once
 
 #include "base/err.h"
 #include "map/matrix/matrix.h"
@@ -67,5 +66,3 @@ struct mapping_order {
 };
 int mapping_order(const struct places *p, unsigned ranks, struct mapping *out, struct mapping_order *order,
 		  struct err *e);
-
-#endif

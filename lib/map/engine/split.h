@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MAP_ENGINE_SPLIT_H
-#define TOPIARY_MAP_ENGINE_SPLIT_H
+#pragma once
 
 #include "base/err.h"
 #include "map/engine/slots.h"
@@ -93,5 +92,3 @@ struct split_halves {
  * the existing halves, rank[] then unchanged; or -1 with an error.
  */
 int split_pair(struct split *x, struct split_halves *p, unsigned *rank, bool quick);
-
-#endif

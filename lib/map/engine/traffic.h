@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MAP_ENGINE_TRAFFIC_H
-#define TOPIARY_MAP_ENGINE_TRAFFIC_H
+#pragma once
 
 #include "map/engine/slots.h"
 #include "map/matrix/matrix.h"
@@ -26,5 +25,3 @@ int traffic_of(const struct matrix *m, const struct slots *s, const unsigned *sl
  * switch or other domain. What this leaves open, only the order of the messages in time would tell.
  */
 bool traffic_is_less(const struct traffic *from, const struct traffic *to, unsigned levels);
-
-#endif

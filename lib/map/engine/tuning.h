@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MAP_ENGINE_TUNING_H
-#define TOPIARY_MAP_ENGINE_TUNING_H
+#pragma once
 
 /*
  * The numbers that trade the quality of mappings for time. Tables of their own are the work for a number of ranks and
@@ -109,5 +108,3 @@
 #define SCOTCH_LEAVES (1u << 18)
 /* netloc's. */
 #define SCOTCH_IMBALANCE 0.01
-
-#endif

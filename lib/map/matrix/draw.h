@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MAP_MATRIX_DRAW_H
-#define TOPIARY_MAP_MATRIX_DRAW_H
+#pragma once
 
 #include "base/std.h"
 
@@ -29,5 +28,3 @@ static inline double draw_unit(uint64_t *state)
 {
 	return (draw_bits(state) >> 11) * 0x1p-53;
 }
-
-#endif

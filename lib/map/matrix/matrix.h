@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MAP_MATRIX_MATRIX_H
-#define TOPIARY_MAP_MATRIX_MATRIX_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -108,5 +107,3 @@ int matrix_entries_sort(struct matrix_entries *f, unsigned ranks);
  * memory is short.
  */
 struct matrix *matrix_build(unsigned ranks, struct matrix_entries *f);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MAP_MATRIX_PATTERN_H
-#define TOPIARY_MAP_MATRIX_PATTERN_H
+#pragma once
 
 #include "base/err.h"
 #include "base/std.h"
@@ -61,5 +60,3 @@ int pattern_resize(const struct pattern *p, unsigned ranks, struct pattern *out,
 #define PATTERN_SHUFFLED "ranks in no regular order"
 void pattern_describe(const struct pattern *p, char text[static PATTERN_TEXT]);
 void pattern_describe_sides(const struct pattern *p, char text[static PATTERN_TEXT]);	/* "4x4x4" */
-
-#endif

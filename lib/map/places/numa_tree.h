@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MAP_PLACES_NUMA_TREE_H
-#define TOPIARY_MAP_PLACES_NUMA_TREE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -21,5 +20,3 @@ struct numa_tree {
 /* cost[a * n + b], symmetric. 0, or -1: memory. The caller frees out. */
 int numa_tree_make(const double *cost, unsigned n, struct numa_tree *out, struct err *e);
 void numa_tree_free(struct numa_tree *t);
-
-#endif

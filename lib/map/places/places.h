@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MAP_PLACES_PLACES_H
-#define TOPIARY_MAP_PLACES_PLACES_H
+#pragma once
 
 #include "base/err.h"
 #include "fabric/model/fabric.h"
@@ -139,5 +138,3 @@ unsigned *places_share(const struct places *p, unsigned ranks);
 
 /* Cost of a unit between two places; indices into place. */
 double places_distance(const struct places *p, unsigned a, unsigned b);
-
-#endif

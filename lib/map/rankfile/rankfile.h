@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_MAP_RANKFILE_RANKFILE_H
-#define TOPIARY_MAP_RANKFILE_RANKFILE_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -48,5 +47,3 @@ int rankfile_env(const char *format, const struct places *p, const struct mappin
 
 /* The kernel limits a variable to 128 KiB: beyond this, places are left out, and ranks are placed on nodes only. */
 #define RANKFILE_PLACES_MAX 120000u
-
-#endif
