@@ -62,8 +62,7 @@ def trace(cluster, seed, load, jobs):
         task = 1 if pus // nodes % task or pus < task else task
         if "memory" in cluster:
             low, high = chance.choices([(0.1, 1), (1.2, 2.5), (4, 8)], [6, 3, 1])[0]
-            memory = min(1_000_000, int(2000 * pus / nodes * chance.uniform(low, high)))
-            nodes = 1 if memory > 125_000 and nodes > 3 else nodes
+            memory = min(1_000_000 if nodes < 4 else 125_000, int(2000 * pus / nodes * chance.uniform(low, high)))
         if "GPU" in cluster and pus * 4 <= most and chance.random() < 0.5:
             gpus = chance.choice([1, 1, 2, 4])
         run = 60 * 2 ** chance.uniform(0, 7)
