@@ -97,37 +97,16 @@ static int dispatch(actions hook, spank_t sp, int argc, char **argv)
 	return rc;
 }
 
-int slurm_spank_init(spank_t sp, int argc, char **argv)
-{
-	return dispatch(on_init, sp, argc, argv);
-}
+#define HOOK(name, actions)				\
+	int name(spank_t sp, int argc, char **argv)	\
+	{						\
+		return dispatch(actions, sp, argc, argv);	\
+	}
 
-int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
-{
-	return dispatch(on_post_opt, sp, argc, argv);
-}
-
-int slurm_spank_local_user_init(spank_t sp, int argc, char **argv)
-{
-	return dispatch(on_local_user, sp, argc, argv);
-}
-
-int slurm_spank_task_init_privileged(spank_t sp, int argc, char **argv)
-{
-	return dispatch(on_task_privileged, sp, argc, argv);
-}
-
-int slurm_spank_task_init(spank_t sp, int argc, char **argv)
-{
-	return dispatch(on_task, sp, argc, argv);
-}
-
-int slurm_spank_task_exit(spank_t sp, int argc, char **argv)
-{
-	return dispatch(on_task_exit, sp, argc, argv);
-}
-
-int slurm_spank_exit(spank_t sp, int argc, char **argv)
-{
-	return dispatch(on_step_exit, sp, argc, argv);
-}
+HOOK(slurm_spank_init, on_init)
+HOOK(slurm_spank_init_post_opt, on_post_opt)
+HOOK(slurm_spank_local_user_init, on_local_user)
+HOOK(slurm_spank_task_init_privileged, on_task_privileged)
+HOOK(slurm_spank_task_init, on_task)
+HOOK(slurm_spank_task_exit, on_task_exit)
+HOOK(slurm_spank_exit, on_step_exit)

@@ -45,9 +45,8 @@ static int set_monitor(const char *name, const char *value, struct err *e)
 }
 
 /* slurmctld has acted on it by then. */
-static int ignore(const char *name, const char *value, struct err *e)
+static int ignore(const char *, const char *, struct err *)
 {
-	(void) name, (void) value, (void) e;
 	return 0;
 }
 
@@ -396,9 +395,8 @@ const char *options_learned_tag(const char *value)
 	return strncasecmp(value, "auto", 4) || (value[4] && value[4] != ':') ? NULL : value[4] ? value + 5 : "";
 }
 
-int options_resolve(spank_t sp, int argc, char **argv)
+int options_resolve(spank_t, int, char **)
 {
-	(void) sp, (void) argc, (void) argv;
 	if (*options.order && strcmp(options.order, "fabric") && strcmp(options.order, "off"))
 		slurm_error("topiary: --topo-order=%s: expected off or fabric; ignored", printable(options.order));
 	if (strcmp(options.order, "fabric"))

@@ -73,17 +73,13 @@ static const struct {
 
 void doctor_add(struct doctor *d, enum doctor_level level, const char *remedy, const char *fmt, ...)
 {
-	char *text = NULL;
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		text = NULL;
+	json_array_append_new(d->findings, json_pack("{s:s, s:s, s:s, s:o, s:s?}", "group", d->group, "check", d->key,
+						     "level", levels[level].word, "finding", json_vsprintf(fmt, ap),
+						     "remedy", remedy));
 	va_end(ap);
-	json_array_append_new(d->findings, json_pack("{s:s, s:s, s:s, s:s, s:s?}", "group", d->group, "check", d->key,
-						     "level", levels[level].word, "finding",
-						     text ? text : "out of memory", "remedy", remedy));
-	free(text);
 	if (level > d->worst)
 		d->worst = level;
 }

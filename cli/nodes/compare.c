@@ -273,12 +273,12 @@ static const struct cmd_syntax verify_syntax = {
 	CMD_TEXT(name), NULL, NULL,
 };
 
-static void on_alarm(int signal)
+static void on_alarm(int)
 {
 	static const char words[] = "topiary: verify: no answer within 10 s\n";
 	ssize_t ignored = write(STDERR_FILENO, words, sizeof(words) - 1);
 
-	(void) signal, (void) ignored;
+	(void) ignored;
 	_exit(STATUS_UNKNOWN);
 }
 

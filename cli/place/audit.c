@@ -173,7 +173,7 @@ static int switches_read(struct scontrol *s, const struct args *a, struct err *e
 	struct topologies own = {0};
 	struct buf b = {0}, shown = {0};
 	const char *name;
-	struct err unused, why;
+	struct err why;
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < a->nswitches; i++) {
@@ -186,7 +186,7 @@ static int switches_read(struct scontrol *s, const struct args *a, struct err *e
 	}
 	if (rc || a->nswitches || a->nodes)
 		return rc;
-	if (!program_run(show, STDERR_OURS, &shown, &unused)) {
+	if (!program_run(show, STDERR_OURS, &shown, NULL)) {
 		buf_add(&shown, "", 1);
 		if (!shown.failed)
 			scontrol_words(shown.data, "PartitionName", partition_word, &own);
@@ -221,7 +221,6 @@ static int scontrol_read(struct input *u, const struct args *a, struct err *e)
 	static const char *const config[] = { "scontrol", "show", "config", NULL };
 	struct buf b = {0};
 	const char *name, *age;
-	struct err unused;
 	long long now = time(NULL);
 
 	if (input_read(a->nodes, nodes, &b, &name, e) || scontrol_read_nodes(&u->audit.s, &b, name, e) ||
@@ -230,7 +229,7 @@ static int scontrol_read(struct input *u, const struct args *a, struct err *e)
 	if (switches_read(&u->audit.s, a, e))
 		return -1;
 	/* slurmctld still shows jobs that ended in the last MinJobAge seconds. */
-	if (!a->nodes && !program_run(config, STDERR_OURS, &b, &unused)) {
+	if (!a->nodes && !program_run(config, STDERR_OURS, &b, NULL)) {
 		buf_add(&b, "", 1);
 		age = b.failed ? NULL : strstr(b.data, "\nMinJobAge");
 		if (age && (age = strchr(age, '=')))
@@ -572,10 +571,9 @@ static const struct total { const char *key, *one, *text; } totals[] = {
 static json_t *folded(const struct buf *list, bool hosts)
 {
 	struct buf b = {0};
-	struct err unused;
 	json_t *j;
 
-	if (!hosts || hostlist_fold(list->data, &b, &unused))
+	if (!hosts || hostlist_fold(list->data, &b, NULL))
 		buf_puts(&b, list->data);
 	j = b.failed ? NULL : json_string(printable(b.data));
 	buf_free(&b);

@@ -425,12 +425,11 @@ static struct fabric *read_found(const struct fabric_text *found, const struct f
 static bool registry_is_empty(const struct cmd *c)
 {
 	struct buf path = {0};
-	struct err unused;
 	json_t *j;
 	bool empty;
 
 	buf_puts(&path, PATH "/history");
-	j = cmd_get_json(c, &path, &unused);
+	j = cmd_get_json(c, &path, NULL);
 	empty = j && !json_array_size(json_object_get(j, "history"));
 	json_decref(j);
 	return empty;

@@ -162,16 +162,15 @@ ORDER(record_compare, struct record, COMPARE(x->task, y->task) ?: COMPARE(x->id,
 
 static void __attribute__((format(printf, 3, 4))) row_add(json_t *rows, const char *head, const char *fmt, ...)
 {
-	char *text = NULL;
+	json_t *text;
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		text = NULL;
+	text = json_vsprintf(fmt, ap);
 	va_end(ap);
-	if (text && *text)
-		json_object_set_new(rows, head, json_string(text));
-	free(text);
+	if (json_string_length(text))
+		json_object_set(rows, head, text);
+	json_decref(text);
 }
 
 /* "3 s", "12 min", "1 h 20 min", "2 d 3 h" */

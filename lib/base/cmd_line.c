@@ -25,19 +25,6 @@ uint64_t cmd_arg_number(struct argp_state *state, const char *what, const char *
 	return n;
 }
 
-static void number_store(const struct cmd_option *o, void *to, const char *text, struct argp_state *state)
-{
-	char what[64];
-	uint64_t n;
-
-	snprintf(what, sizeof(what), "--%s", o->name);
-	n = cmd_arg_number(state, what, text, o->value.min, o->value.max);
-	if (o->value.size == sizeof(n))
-		*(uint64_t *) to = n;
-	else
-		*(unsigned *) to = n;
-}
-
 static bool option_ends(const struct cmd_option *o)
 {
 	return !o || (!o->name && !o->letter);
@@ -46,6 +33,8 @@ static bool option_ends(const struct cmd_option *o)
 static void option_store(const struct parser *p, const struct cmd_option *o, const char *text, struct argp_state *state)
 {
 	void *to = (char *) p->args + o->value.at;
+	char what[64];
+	uint64_t n;
 
 	switch (o->value.form) {
 	case ARG_TEXT:
@@ -63,7 +52,12 @@ static void option_store(const struct parser *p, const struct cmd_option *o, con
 		*(int *) to = o->value.min;
 		break;
 	case ARG_NUMBER:
-		number_store(o, to, text, state);
+		snprintf(what, sizeof(what), "--%s", o->name);
+		n = cmd_arg_number(state, what, text, o->value.min, o->value.max);
+		if (o->value.size == sizeof(n))
+			*(uint64_t *) to = n;
+		else
+			*(unsigned *) to = n;
 		break;
 	case ARG_KEYWORD:
 		if ((*(int *) to = o->value.parse(text)) < 0)

@@ -114,9 +114,8 @@ static size_t char_len(struct delta_span s)
 	return 0;
 }
 
-static bool text_fits(struct delta_span was, struct delta_span is)
+static bool text_fits(struct delta_span, struct delta_span is)
 {
-	(void)was;
 	for (size_t at = 0, n; at < is.len; at += n)
 		if (!(n = char_len(span_cut(is, at, 0))))
 			return false;

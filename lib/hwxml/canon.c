@@ -415,14 +415,13 @@ static int element_end(struct reader *r)
 
 /* --- callbacks of libxml2 --- */
 
-static void on_start(void *ctx, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri, int nns,
-		     const xmlChar **ns, int nattrs, int ndefaulted, const xmlChar **attrs)
+static void on_start(void *ctx, const xmlChar *name, const xmlChar *prefix, const xmlChar *, int nns,
+		     const xmlChar **, int nattrs, int, const xmlChar **attrs)
 {
 	struct reader *r = ctx;
 	/* libxml2 stores a declared encoding in one of two places, depending on whether it has to convert. */
 	const xmlChar *encoding = r->xml->encoding ? r->xml->encoding : r->xml->input->encoding;
 
-	(void)uri, (void)ns, (void)ndefaulted;
 	if (r->failed)
 		return;
 	if (prefix || nns)
@@ -433,11 +432,10 @@ static void on_start(void *ctx, const xmlChar *name, const xmlChar *prefix, cons
 		element_start(r, (const char *)name, nattrs, attrs);
 }
 
-static void on_end(void *ctx, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri)
+static void on_end(void *ctx, const xmlChar *, const xmlChar *, const xmlChar *)
 {
 	struct reader *r = ctx;
 
-	(void)name, (void)prefix, (void)uri;
 	if (!r->failed)
 		element_end(r);
 }
@@ -457,21 +455,18 @@ static void on_text(void *ctx, const xmlChar *text, int len)
 	}
 }
 
-static void on_cdata(void *ctx, const xmlChar *text, int len)
+static void on_cdata(void *ctx, const xmlChar *, int)
 {
-	(void)text, (void)len;
 	refuse(ctx, "CDATA sections are not supported");
 }
 
-static void on_comment(void *ctx, const xmlChar *text)
+static void on_comment(void *ctx, const xmlChar *)
 {
-	(void)text;
 	refuse(ctx, "comments are not supported (hwloc 2.9 fails on them)");
 }
 
-static void on_instruction(void *ctx, const xmlChar *target, const xmlChar *data)
+static void on_instruction(void *ctx, const xmlChar *, const xmlChar *)
 {
-	(void)target, (void)data;
 	refuse(ctx, "processing instructions are not supported");
 }
 
@@ -500,12 +495,11 @@ typedef const xmlError xml_error;
 typedef xmlError xml_error;
 #endif
 
-static void on_error(void *ctx, xml_error *error)
+static void on_error(void *, xml_error *error)
 {
 	xmlParserCtxtPtr xml = error->ctxt;
 	size_t len = error->message ? strcspn(error->message, "\n") : 0;
 
-	(void)ctx;
 	if (xml && error->level >= XML_ERR_ERROR)
 		refuse(xml->userData, "%.*s", (int)len, len ? error->message : "");
 }

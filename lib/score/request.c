@@ -141,13 +141,12 @@ static int add_step(struct request_path *p, const char *name, unsigned count, st
 	return 0;
 }
 
-static int set_path(const struct option *o, struct request *r, const char *value, struct err *e)
+static int set_path(const struct option *, struct request *r, const char *value, struct err *e)
 {
 	struct request_path path = {0};
 	char name[24], count[6];
 	int used;
 
-	(void) o;
 	do {
 		used = 0;
 		if (sscanf(value, "/%23[a-zA-Z0-9:]=%5[0-9]%n", name, count, &used) != 2 || !strchr("/", value[used]))

@@ -101,34 +101,6 @@ static struct view_run run_at(const struct trace_head *h, unsigned level, const 
 		run_of(&h->levels[level], &h->levels[m->level].objects[object]);
 }
 
-static int metric_make(struct trace_view *v, struct trace_metric *m, int level, struct err *e);
-
-static int resolve_parts(struct trace_view *v, struct trace_metric *m, struct err *e)
-{
-	const struct formula *f = &m->formula;
-
-	for (unsigned k = 0; k < f->nparts; k++) {
-		int level = part_level(v->head, &f->parts[k].of, m->missing);
-		struct trace_metric *part = &m->own->parts[k];
-		unsigned found = 0;
-
-		if (level < 0)
-			continue;
-		if (formula_copy(&f->parts[k].of, v->head->levels[level].type, &part->formula, e) ||
-		    metric_make(v, part, level, e))
-			return -1;
-		for (unsigned i = 0; i < m->n; i++) {
-			struct view_run *r = &m->own->part_runs[(size_t) i * f->nparts + k];
-
-			*r = run_at(v->head, level, m, i);
-			found |= r->n;
-		}
-		if (!found)
-			strcpy(m->missing, *f->parts[k].of.events);
-	}
-	return 0;
-}
-
 static void metric_restart(struct trace_metric *m)
 {
 	for (unsigned i = 0; i < m->n; i++)
@@ -178,7 +150,26 @@ static int metric_make(struct trace_view *v, struct trace_metric *m, int level, 
 		if (!found)
 			strcpy(m->missing, f->events[k]);
 	}
-	return resolve_parts(v, m, e);
+	for (unsigned k = 0; k < f->nparts; k++) {
+		int of = part_level(v->head, &f->parts[k].of, m->missing);
+		struct trace_metric *part = &m->own->parts[k];
+		unsigned found = 0;
+
+		if (of < 0)
+			continue;
+		if (formula_copy(&f->parts[k].of, v->head->levels[of].type, &part->formula, e) ||
+		    metric_make(v, part, of, e))
+			return -1;
+		for (unsigned i = 0; i < m->n; i++) {
+			struct view_run *r = &m->own->part_runs[(size_t) i * f->nparts + k];
+
+			*r = run_at(v->head, of, m, i);
+			found |= r->n;
+		}
+		if (!found)
+			strcpy(m->missing, *f->parts[k].of.events);
+	}
+	return 0;
 }
 
 int trace_view_add(struct trace_view *v, struct formula *f, struct err *e)

@@ -64,12 +64,11 @@ struct param_scan {
 	int rc;
 };
 
-static enum MHD_Result add_param(void *user, enum MHD_ValueKind kind, const char *name, size_t name_len,
+static enum MHD_Result add_param(void *user, enum MHD_ValueKind, const char *name, size_t,
 				 const char *value, size_t len)
 {
 	struct param_scan *t = user;
 
-	(void) kind, (void) name_len;
 	t->rc = query_add_param(t->call, t->known, name, value, len);
 	return t->rc ? MHD_NO : MHD_YES;
 }
@@ -178,11 +177,10 @@ static bool request_continue(struct call *c, void (*next)(struct call *c))
 	return workers_run(p->server->exports, &p->job);
 }
 
-static enum MHD_Result read_header(void *user, enum MHD_ValueKind kind, const char *name, const char *value)
+static enum MHD_Result read_header(void *user, enum MHD_ValueKind, const char *name, const char *value)
 {
 	struct pending *p = user;
 
-	(void) kind;
 	p->lengths += !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) ||
 		      !strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING);
 	if (!strcasecmp(name, "X-Forwarded-For"))
@@ -337,12 +335,11 @@ static enum MHD_Result hand_over(struct pending *p, enum stage next, void (*run)
 	return MHD_YES;
 }
 
-enum MHD_Result request_on_data(void *user, struct MHD_Connection *conn, const char *path, const char *method,
-				const char *version, const char *data, size_t *len, void **state)
+enum MHD_Result request_on_data(void *, struct MHD_Connection *conn, const char *path, const char *method,
+				const char *, const char *data, size_t *len, void **state)
 {
 	struct pending *p = *state;
 
-	(void) user, (void) conn, (void) version;
 	if (!p)
 		return MHD_NO;
 	switch (p->stage) {
@@ -401,12 +398,11 @@ void *request_on_line(void *user, const char *line, struct MHD_Connection *conn)
 	return p;
 }
 
-void request_on_end(void *user, struct MHD_Connection *conn, void **state, enum MHD_RequestTerminationCode code)
+void request_on_end(void *user, struct MHD_Connection *conn, void **state, enum MHD_RequestTerminationCode)
 {
 	struct server *s = user;
 	struct pending *p = *state;
 
-	(void) code;
 	deadline_set(s->deadlines, deadline_of(conn), IDLE_SECONDS + REQUEST_SECONDS);
 	deadline_keep(s->deadlines, deadline_of(conn), false);
 	deadline_idle(s->deadlines, deadline_of(conn), true);

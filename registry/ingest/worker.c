@@ -150,12 +150,11 @@ static int (*const operations[OP_COUNT])(struct work *w, struct err *e) = { op_p
 /* --- the worker --- */
 
 /* Exceeding the time refuses the document; a failure would make the node send it again. */
-static void on_cpu_limit(int signal)
+static void on_cpu_limit(int)
 {
 	static const char why[] = "parsing it takes more than " STRING(SANDBOX_CPU_SECONDS) " s of processor time";
 	static const struct worker_reply a = { .refused = 1, .bytes = { sizeof(why) - 1 } };
 
-	(void) signal;
 	_exit(write(0, &a, sizeof(a)) == sizeof(a) && write(0, why, sizeof(why) - 1) == sizeof(why) - 1 ? 0 : 1);
 }
 

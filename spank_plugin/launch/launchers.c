@@ -98,7 +98,6 @@ static bool srun_follows_map(spank_t sp)
 
 int launchers_detect(spank_t sp, int argc, char **argv)
 {
-	(void) argc, (void) argv;
 	if (step.id >= SLURM_MAX_NORMAL_STEP_ID)
 		return 0;
 	if (!spank_get_item(sp, S_JOB_ARGV, &argc, &argv) && argc > 0)
@@ -141,7 +140,7 @@ bool launchers_place(const char *daemon)
 	return name && getenv(BIND_JOB_OPTIONS) && (!prefix || strstr(prefix, BIND_JOB));
 }
 
-int launchers_prefix_ranks(spank_t sp, int argc, char **argv)
+int launchers_prefix_ranks(spank_t sp, int, char **)
 {
 	struct bind_request r = options.bind;
 	struct buf words = {0};
@@ -149,7 +148,6 @@ int launchers_prefix_ranks(spank_t sp, int argc, char **argv)
 	const char *topiary = step.settings.topiary_command, *at = given;
 	unsigned n;
 
-	(void) argc, (void) argv;
 	if (step.id < SLURM_MAX_NORMAL_STEP_ID ? !step.launcher : step.id == SLURM_EXTERN_CONT)
 		return 0;
 	/* Ranks that follow a map are bound by it. */
@@ -225,9 +223,8 @@ static void format_intel(const struct task *ranks, struct buf *out)
 		buf_printf(out, "%s%d", i ? "," : "I_MPI_PIN_PROCESSOR_LIST=", hwloc_bitmap_first(ranks->masks[i]));
 }
 
-static int check_rank(void *data, unsigned rank, unsigned first, unsigned last, struct err *e)
+static int check_rank(void *, unsigned rank, unsigned, unsigned, struct err *e)
 {
-	(void) data, (void) first, (void) last;
 	return rank < MAX_RANKS ? 0 : err_set(e, BLOCKS " has more than %u ranks on this node", MAX_RANKS);
 }
 
@@ -263,12 +260,11 @@ static int export_map(struct task *ranks, struct err *e)
 	return rc < 0 ? -1 : 0;
 }
 
-int launchers_prepare(spank_t sp, int argc, char **argv)
+int launchers_prepare(spank_t sp, int, char **)
 {
 	struct task ranks = { .sp = sp };
 	struct err e;
 
-	(void) argc, (void) argv;
 	if (!proxy_follows_map || step.user_binds || step.dir < 0)
 		return 0;
 	if (export_map(&ranks, &e))

@@ -89,11 +89,10 @@ static void export_file(spank_t sp, const char *file, const struct exported *lis
 		slurm_spank_log("topiary: job %u: the rank map does not fit into %s: %s", step.job, map, without);
 }
 
-int rank_file_unset_env(spank_t sp, int argc, char **argv)
+int rank_file_unset_env(spank_t sp, int, char **)
 {
 	char now[PATH_MAX], ours[PATH_MAX];
 
-	(void) argc, (void) argv;
 	if (step.id != SLURM_BATCH_SCRIPT)
 		return 0;
 	if (!spank_getenv(sp, OPENMPI_HOSTS, now, sizeof(now)) && !spank_getenv(sp, OUR_HOSTS, ours, sizeof(ours)) &&
@@ -214,7 +213,7 @@ static void name_files(struct map *m, const struct map_kind *kind)
 	snprintf(m->explain, sizeof(m->explain), "%s.json", m->base);
 }
 
-int rank_file_make(spank_t sp, int argc, char **argv)
+int rank_file_make(spank_t sp, int, char **)
 {
 	char *places;
 	bool one_host;
@@ -224,7 +223,6 @@ int rank_file_make(spank_t sp, int argc, char **argv)
 
 	const char *tag = options_learned_tag(options.matrix);
 
-	(void) argc, (void) argv;
 	if (step.id != SLURM_BATCH_SCRIPT || (!*options.matrix && !*options.order))
 		return 0;
 	/* The recorder, and each srun, which knows the program. */

@@ -156,9 +156,8 @@ static void place_learned(const char *folder, const char *program)
 	buf_free(&text);
 }
 
-int srun_report_learned(spank_t sp, int argc, char **argv)
+int srun_report_learned(spank_t, int, char **)
 {
-	(void) sp, (void) argc, (void) argv;
 	if (learned.placed)
 		slurm_spank_log("topiary: %s", printable(learned.text));
 	else if (*learned.text)
@@ -171,7 +170,7 @@ int srun_report_learned(spank_t sp, int argc, char **argv)
 	return 0;
 }
 
-int srun_follow_map(spank_t sp, int argc, char **argv)
+int srun_follow_map(spank_t, int argc, char **argv)
 {
 	const char *hosts = path_of_job("TOPIARY_HOSTFILE"), *given = getenv("SLURM_HOSTFILE");
 	const char *folder = path_of_job("TOPIARY_LEARN");
@@ -181,7 +180,6 @@ int srun_follow_map(spank_t sp, int argc, char **argv)
 	struct err e = {"/proc/self/cmdline cannot be read"};
 	int n = 0, command = 0;
 
-	(void) sp;
 	if ((!hosts && !folder) || (given && hosts && !strcmp(given, hosts)))
 		return 0;
 	if (!file_read("/proc/self/cmdline", MAX_LINE, &text, NULL))
@@ -219,7 +217,7 @@ static int open_parent_stderr(void)
 	return open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 }
 
-int srun_warn_launcher(spank_t sp, int argc, char **argv)
+int srun_warn_launcher(spank_t sp, int, char **)
 {
 	struct buf list = {0}, line = {0};
 	char **words = NULL;
@@ -227,7 +225,6 @@ int srun_warn_launcher(spank_t sp, int argc, char **argv)
 	int n = 0, fd;
 	bool order;
 
-	(void) argc, (void) argv;
 	if (spank_get_item(sp, S_JOB_ARGV, &n, &words) || n < 1 || !(daemon = launchers_daemon(words[0])))
 		return 0;
 	if (!launchers_place(daemon))

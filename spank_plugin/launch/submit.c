@@ -189,13 +189,12 @@ int submit_init(spank_t sp, int argc, char **argv)
 	return options_register(sp, resolve_path);
 }
 
-int submit_options(spank_t sp, int argc, char **argv)
+int submit_options(spank_t sp, int, char **)
 {
 	unsigned component = options_end_component(sp);
 	bool later = component && is_sbatch();
 	char ranks[16];
 
-	(void) argc, (void) argv;
 	/* The batch script runs on the nodes of the first component, and maps and records its ranks alone. */
 	if (later)
 		spank_job_control_unsetenv(sp, REQUEST_MATRIX_RANKS);

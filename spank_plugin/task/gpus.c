@@ -44,11 +44,10 @@ static struct exchange {
 	char list[][GPU_LIST_SIZE];
 } *exchange;
 
-int gpus_open(spank_t sp, int argc, char **argv)
+int gpus_open(spank_t sp, int, char **)
 {
 	uint32_t n;
 
-	(void) argc, (void) argv;
 	read_variable(sp, "SLURM_STEP_GPUS", step_gpus, sizeof(step_gpus));
 	read_visible(sp, step_visible, sizeof(step_visible));
 	if (options.bind.place == PLACE_GPU &&

@@ -28,11 +28,10 @@ static struct report {
 	struct record record[];
 } *report;
 
-int report_open(spank_t sp, int argc, char **argv)
+int report_open(spank_t sp, int, char **)
 {
 	uint32_t n;
 
-	(void) argc, (void) argv;
 	if (options.bind.report &&
 	    (report = step_share(sp, sizeof(*report), sizeof(struct record), MAX_TASKS, &n)))
 		report->n = n;
@@ -46,9 +45,8 @@ struct task_state {
 	hwloc_topology_t node;		/* the whole node's; NULL: not available */
 };
 
-static void format_node(const struct task_state *s, char *out)
+static void format_node(const struct task_state *, char *out)
 {
-	(void) s;
 	snprintf(out, CELL, "%s", step.node);
 }
 

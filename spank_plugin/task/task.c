@@ -309,12 +309,11 @@ static void warn_without_topology(spank_t sp)
 	buf_free(&list);
 }
 
-int task_prepare(spank_t sp, int argc, char **argv)
+int task_prepare(spank_t sp, int, char **)
 {
 	struct task t = { .sp = sp, .vars = { task_env_has, task_env_set, sp } };
 	struct err e;
 
-	(void) argc, (void) argv;
 	if (step.dir < 0 && has_tasks())
 		warn_without_topology(sp);
 	if (!has_actions() && !task_lines_are_open())

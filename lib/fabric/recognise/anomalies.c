@@ -28,24 +28,6 @@ static void list_end(struct listing *l)
 		buf_puts(l->out, "\n");
 }
 
-/* Descriptions that name one device of one host several times, or one host without a device on several switches. */
-static void list_alike(const struct fabric *f, struct buf *out)
-{
-	struct listing l = { out, "hosts named by GUID, for adapters of several have one description", 0 };
-
-	for (unsigned i = f->nswitches; i < f->nnodes; i++) {
-		struct buf name = {0};
-
-		buf_printf(&name, "%s (", f->nodes[i].name);
-		if (!f->nodes[i].named && f->nodes[i].description && names_host(f->nodes[i].description, &name)) {
-			buf_puts(&name, ")");
-			list_name(&l, name.failed ? f->nodes[i].name : name.data);
-		}
-		buf_free(&name);
-	}
-	list_end(&l);
-}
-
 /* Hosts with links to several switches of one plane, or of several planes. */
 static void list_several(const struct fabric *f, struct buf *out, bool planes)
 {
@@ -139,6 +121,7 @@ static void list_fewer(const struct fabric *f, struct buf *out, bool trunks)
 void fabric_list_anomalies(const struct fabric *f, struct buf *out)
 {
 	struct listing unnamed = { out, "adapters of unknown hosts", 0 };
+	struct listing alike = { out, "hosts named by GUID, for adapters of several have one description", 0 };
 	struct listing alone = { out, "hosts without a switch", 0 };
 	struct listing idle = { out, "switches in a plane without hosts", 0 };
 
@@ -146,7 +129,18 @@ void fabric_list_anomalies(const struct fabric *f, struct buf *out)
 		if (!f->nodes[i].named)
 			list_name(&unnamed, f->nodes[i].name);
 	list_end(&unnamed);
-	list_alike(f, out);
+	/* Descriptions that name one device of one host several times, or a host alone on several switches. */
+	for (unsigned i = f->nswitches; i < f->nnodes; i++) {
+		struct buf name = {0};
+
+		buf_printf(&name, "%s (", f->nodes[i].name);
+		if (!f->nodes[i].named && f->nodes[i].description && names_host(f->nodes[i].description, &name)) {
+			buf_puts(&name, ")");
+			list_name(&alike, name.failed ? f->nodes[i].name : name.data);
+		}
+		buf_free(&name);
+	}
+	list_end(&alike);
 	for (unsigned i = f->nswitches; i < f->nnodes; i++)
 		if (f->nodes[i].plane == FABRIC_NO_PLANE)
 			list_name(&alone, f->nodes[i].name);
