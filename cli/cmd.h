@@ -5,7 +5,6 @@
 #include <jansson.h>
 
 #include "base/buf.h"
-#include "base/err.h"
 #include "base/settings.h"
 #include "base/cmd_line.h"
 

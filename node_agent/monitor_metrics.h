@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #pragma once
 
-#include "base/err.h"
 #include "base/settings.h"
 #include "monitor_steps.h"
 

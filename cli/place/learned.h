@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/err.h"
-#include "base/std.h"
 #include "map/matrix/pattern.h"
 
 /*

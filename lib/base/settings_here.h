@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #pragma once
 
-#include <sys/types.h>
 
 #include "base/settings.h"
 

@@ -3,10 +3,8 @@
 #pragma once
 
 #include <jansson.h>
-#include <sys/types.h>
 
 #include "base/buf.h"
-#include "base/err.h"
 #include "base/settings.h"
 
 struct http_request {

@@ -62,12 +62,6 @@ static int image_settle(int fd, const struct header *h)
 	return rc ? -1 : 0;
 }
 
-static int write_topology(int fd, hwloc_topology_t topology, const struct header *h)
-{
-	return hwloc_shmem_topology_write(topology, fd, HEADER_BYTES, (void *) (uintptr_t) h->address, h->length, 0) ||
-	       image_settle(fd, h);
-}
-
 int image_write(int fd, hwloc_topology_t topology, unsigned slot, struct err *e)
 {
 	struct header h = { .address = FIRST_SLOT + slot % SLOTS * SLOT_BYTES };
@@ -83,7 +77,9 @@ int image_write(int fd, hwloc_topology_t topology, unsigned slot, struct err *e)
 	if ((errno = posix_fallocate(fd, HEADER_BYTES, length)) != 0)
 		return err_set(e, "%s: %s", IMAGE_SHM, strerror(errno));
 	errno = 0;
-	if (length > SLOT_BYTES || write_topology(fd, topology, &h)) {
+	if (length > SLOT_BYTES ||
+	    hwloc_shmem_topology_write(topology, fd, HEADER_BYTES, (void *) (uintptr_t) h.address, length, 0) ||
+	    image_settle(fd, &h)) {
 		if (errno == ENOMEM)
 			return err_set(e, "%s: %s", IMAGE_SHM, strerror(errno));
 		h.length = 0;

@@ -4,7 +4,6 @@
 
 #include <hwloc.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 
 /*

@@ -188,15 +188,10 @@ static bool number_fits(const char *value, size_t len)
 	return i == len;
 }
 
-static bool size_fits(const char *value, size_t len)
-{
-	static const char most[] = "18446744073709551615";
-
-	return len && *value != '-' && number_fits(value, len) && (len < strlen(most) || memcmp(value, most, len) <= 0);
-}
-
 bool xml_value_fits(enum xml_value kind, const char *value, size_t len)
 {
+	static const char most[] = "18446744073709551615";	/* of VALUE_SIZE */
+
 	switch (kind) {
 	case VALUE_SET:
 		return len && strspn(value, "0123456789abcdefx,.") >= len;
@@ -205,7 +200,8 @@ bool xml_value_fits(enum xml_value kind, const char *value, size_t len)
 	case VALUE_NUMBER:
 		return number_fits(value, len);
 	case VALUE_SIZE:
-		return size_fits(value, len);
+		return len && *value != '-' && number_fits(value, len) &&
+		       (len < strlen(most) || memcmp(value, most, len) <= 0);
 	case VALUE_GP:
 	case VALUE_REF:
 		return len && value[0] != '-' && number_fits(value, len);

@@ -4,7 +4,6 @@
 
 #include <jansson.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/string_map.h"
 #include "replay/slurm_parts.h"

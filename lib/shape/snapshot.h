@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #pragma once
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/string_map.h"
 #include "shape/shape.h"

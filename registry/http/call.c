@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "call.h"
 
-#include <pthread.h>
 #include <stdarg.h>
 
 #include "base/clock.h"

@@ -2,7 +2,6 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "metrics.h"
 
-#include <pthread.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"

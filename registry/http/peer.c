@@ -6,7 +6,6 @@
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <netdb.h>
-#include <pthread.h>
 #include <sys/time.h>
 
 #include "base/clock.h"

@@ -3,7 +3,6 @@
 #include "workers.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"

@@ -3,7 +3,6 @@
 #include "commit.h"
 
 #include <assert.h>
-#include <pthread.h>
 
 #include "base/clock.h"
 #include "base/log.h"

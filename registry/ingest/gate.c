@@ -3,7 +3,6 @@
 #include "gate.h"
 
 #include <assert.h>
-#include <pthread.h>
 
 #include "base/clock.h"
 #include "base/string_map.h"

@@ -4,7 +4,6 @@
 
 #include <jansson.h>
 #include <poll.h>
-#include <semaphore.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>

@@ -5,7 +5,6 @@
 #include "base/buf.h"
 #include "base/number.h"
 #include "base/printable.h"
-#include "base/std.h"
 #include "bind/vars.h"
 #include "hwview/image.h"
 #include "options.h"

@@ -6,7 +6,6 @@
 #include <slurm/slurm.h>
 #include <stdatomic.h>
 
-#include "base/buf.h"
 #include "base/file.h"
 #include "bind/gpu.h"
 #include "bind/memory.h"

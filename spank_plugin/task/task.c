@@ -4,7 +4,6 @@
 
 #include <slurm/slurm.h>
 
-#include "base/buf.h"
 #include "base/printable.h"
 #include "bind/memory.h"
 #include "bind/nic.h"

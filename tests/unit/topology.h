@@ -7,7 +7,6 @@
 
 #include <hwloc.h>
 
-#include "base/buf.h"
 #include "base/file.h"
 #include "hwview/machine.h"
 #include "table.h"
