@@ -44,21 +44,6 @@ const char *monitor_selftest_judge(const uint64_t *counts, size_t n, uint64_t le
 	return text;
 }
 
-static int slot_open(void)
-{
-	struct perf_event_attr a = {
-		.size = sizeof(a),
-		.type = PERF_TYPE_HARDWARE,
-		.config = PERF_COUNT_HW_INSTRUCTIONS,
-		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
-		.disabled = 1,
-		.exclude_kernel = 1,
-		.exclude_hv = 1,
-	};
-
-	return syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-}
-
 const char *monitor_selftest(void)
 {
 	static const char *wrong;
@@ -66,11 +51,21 @@ const char *monitor_selftest(void)
 
 	if (!is_done) {
 		static char text[128];
+		struct perf_event_attr a = {
+			.size = sizeof(a),
+			.type = PERF_TYPE_HARDWARE,
+			.config = PERF_COUNT_HW_INSTRUCTIONS,
+			.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+			.disabled = 1,
+			.exclude_kernel = 1,
+			.exclude_hv = 1,
+		};
 		uint64_t counts[SLOTS], least;
 		int fds[SLOTS];
 		size_t n = 0, open = 0;
 
-		while (open < SLOTS && (fds[open] = slot_open()) >= 0)
+		while (open < SLOTS &&
+		       (fds[open] = syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC)) >= 0)
 			open++;
 		for (size_t i = 0; i < open; i++)
 			ioctl(fds[i], PERF_EVENT_IOC_ENABLE, 0);

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from rig import Cluster
+from rig import Cluster, mpi
 from rig.ask import cores_of, given_too_often, ring, wait_running
 
 NODES = {"cn1": "amd-4x16", "cn2": "amd-4x16", "cn3": "intel-2x8", "cn4": "uneven-2x6", "cn5": None}
@@ -42,6 +42,17 @@ def failures():
 def pytest_runtest_logreport(report):
     if report.outcome == "failed":
         failed_tests.append(report.nodeid)
+
+
+@pytest.fixture(params=list(mpi.ALL))
+def lab(request, labs):
+    """Of each MPI what a file's labs, an mpi.Labs, makes."""
+    return labs(request.param)
+
+
+@pytest.fixture
+def openmpi(labs):
+    return labs("openmpi")
 
 
 @pytest.fixture(scope="session")

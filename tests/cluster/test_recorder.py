@@ -186,16 +186,6 @@ def labs(tmp_path_factory):
     return mpi.Labs(tmp_path_factory, "capture", Lab)
 
 
-@pytest.fixture(params=list(mpi.ALL))
-def lab(request, labs):
-    return labs(request.param)
-
-
-@pytest.fixture
-def openmpi(labs):
-    return labs("openmpi")
-
-
 @pytest.fixture
 def other(tmp_path):
     folder = tmp_path / "other"

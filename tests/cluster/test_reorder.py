@@ -82,16 +82,6 @@ def labs(tmp_path_factory):
     return mpi.Labs(tmp_path_factory, "reorder", Lab)
 
 
-@pytest.fixture(params=list(mpi.ALL))
-def lab(request, labs):
-    return labs(request.param)
-
-
-@pytest.fixture
-def openmpi(labs):
-    return labs("openmpi")
-
-
 def two_nodes(a, b):
     return 100 if a % NODES != b % NODES else 2
 

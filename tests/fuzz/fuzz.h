@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_FUZZ_H
-#define TOPIARY_FUZZ_H
+#pragma once
 
 #include <math.h>
 #include <sys/mman.h>
@@ -36,5 +35,3 @@ static inline int file_of(const void *bytes, size_t size)
 		abort();
 	return fd;
 }
-
-#endif

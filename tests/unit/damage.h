@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_TESTS_DAMAGE_H
-#define TOPIARY_TESTS_DAMAGE_H
+#pragma once
 
 /* What disks, networks and half-done copies do to a file, the same again for the same seed. */
 
@@ -108,5 +107,3 @@ static inline void damage(const struct buf *good, struct dice *d, struct buf *ba
 		assert_false(bad->failed);
 	} while (bad->len == good->len && !memcmp(bad->data, good->data, good->len));
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_TESTS_MADE_H
-#define TOPIARY_TESTS_MADE_H
+#pragma once
 
 #include "base/buf.h"
 #include "map/matrix/matrix.h"
@@ -87,5 +86,3 @@ static inline struct places *places_of_network(const struct hierarchy *h)
 		assert_int_equal(places_add_inner(p, &h->hosts[i], NULL), 0);
 	return p;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_TESTS_ODD_MACHINE_H
-#define TOPIARY_TESTS_ODD_MACHINE_H
+#pragma once
 
 /*
  * Machines at random, of what hwloc's synthetic strings cannot express: cores of 1, 2 or 4 PUs beside each other, PUs
@@ -235,5 +234,3 @@ static inline void odd_make(struct odd_machine *m, uint64_t seed)
 	odd_draw(m);
 	odd_write(m);
 }
-
-#endif

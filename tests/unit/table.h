@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_TESTS_TABLE_H
-#define TOPIARY_TESTS_TABLE_H
+#pragma once
 
 #include <glob.h>
 #include <setjmp.h>
@@ -209,5 +208,3 @@ static inline int tests_run(CMFixtureFunction setup, CMFixtureFunction teardown)
 	{ \
 		return tests_run(setup, teardown); \
 	}
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Copyright (C) 2026 The Topiary authors */
-#ifndef TOPIARY_TESTS_TOPOLOGY_H
-#define TOPIARY_TESTS_TOPOLOGY_H
+#pragma once
 
 /* Topologies that hwloc makes: machines for tests, and hwloc itself to judge of what ours make of a topology. */
 
@@ -111,5 +110,3 @@ static inline void export_synthetic(const char *description, struct buf *xml)
 	assert_int_equal(machine_export(t, xml, NULL), 0);
 	hwloc_topology_destroy(t);
 }
-
-#endif
