@@ -129,7 +129,10 @@ void fabric_list_anomalies(const struct fabric *f, struct buf *out)
 		if (!f->nodes[i].named)
 			list_name(&unnamed, f->nodes[i].name);
 	list_end(&unnamed);
-	/* Descriptions that name one device of one host several times, or a host alone on several switches. */
+	/*
+	 * Descriptions that name one device of one host several times, or one host without a device on several
+	 * switches.
+	 */
 	for (unsigned i = f->nswitches; i < f->nnodes; i++) {
 		struct buf name = {0};
 
