@@ -39,7 +39,8 @@ class Mpi:
     recorder: str = "mpich"         # whose handles it has
 
     def build(self, source, program, fortran=False):
-        libs = [*(self.fortran if fortran else []), *self.libs]
+        # Loaded, too, where a program of C refers to nothing of Fortran's.
+        libs = [*(["-Wl,--no-as-needed", *self.fortran] if fortran else []), *self.libs]
         subprocess.run([str(w) for w in ["gcc", "-w", *self.headers, "-o", program, source, *libs]], check=True)
         if "not found" in run("ldd", program, env={**os.environ, **self.env}).stdout:
             raise Missing(f"{self.name}: libraries are missing here")
