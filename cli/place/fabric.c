@@ -534,7 +534,7 @@ static const struct cmd_option options[] = {
 	  "export: colour the nodes of this job (dot), write only these (Slurm formats)" },
 	{ "xml", 0, "FILE.xml", CMD_SET(add_export),
 	  "A node's exported XML, which has the names of its adapters' GUIDs; may be repeated" },
-	{ "format", 0, "NAME", CMD_TEXT(format),
+	{ "format", 0, "NAME", CMD_WORD(format),
 	  "export: slurm (topology.conf), slurm-yaml (topology.yaml), paper (levels as text), "
 	  "scotch (architecture), dot (Graphviz) or json" },
 	{ "plane", 0, "N", CMD_NUMBER(plane, 0, UINT32_MAX),

@@ -255,7 +255,7 @@ static const struct cmd_option options[] = {
 	{ "matrix", 0, "FILE", CMD_TEXT(matrix), "The communication matrix; see topiary matrix" },
 	{ "learned", 0, "PROGRAM", CMD_TEXT(learned), "The matrix that --topo-matrix=auto has learned of this "
 	  "program; print a verdict as JSON, and write files only if a mapping gains" },
-	{ "order", 0, "fabric", CMD_TEXT(order), "Without a matrix: number the ranks node after node, in an order of "
+	{ "order", 0, "fabric", CMD_WORD(order), "Without a matrix: number the ranks node after node, in an order of "
 	  "the nodes by which rings and trees cost least in the network" },
 	{ "tag", 0, "TAG", CMD_TEXT(tag), "The tag of the learned matrix" },
 	{ "job", 0, "ID", CMD_NUMBER(job, 1, UINT32_MAX),
@@ -269,7 +269,7 @@ static const struct cmd_option options[] = {
 	  "Use this plane of the network, from 0 (default: the plane with the most hosts)" },
 	{ "distances", 0, "FILE", CMD_TEXT(distances), "A matrix of costs between places, instead of costs by level" },
 	{ "snapshot", 0, "FILE", CMD_TEXT(snapshot), "The nodes' hardware, instead of SnapshotFile or the registry" },
-	{ "format", 0, "NAME", CMD_TEXT(output.formats),
+	{ "format", 0, "NAME", CMD_WORD(output.formats),
 	  "The format of the rank file: plain (default), openmpi, openmpi-seq, openmpi5, mpich, "
 	  "intelmpi, mvapich2, cray or srun; with several, a,b, -o FILE writes FILE.a and FILE.b" },
 	{ "env", 0, "FILE", CMD_OUTPUT(output.env),
@@ -611,7 +611,7 @@ int cmd_map(struct cmd *c, int argc, char **argv, struct err *e)
 	if (load_job(c, &a, &site, &job, e) == 0) {
 		if (*without.text && !a.order)
 			log_warning("%s; mapping without the network", without.text);
-		if (a.costs && !strcmp(a.costs, "measured") && costs.without)
+		if (a.costs && !strcasecmp(a.costs, "measured") && costs.without)
 			log_warning("nodes without measured costs, which have default costs: %u of %u", costs.without,
 				    costs.used + costs.without);
 		rc = a.order ? order_job(c, &a, &job, &without, e) :

@@ -34,13 +34,13 @@ static const struct verb {
 };
 
 static const struct cmd_option options[] = {
-	{ "format", 0, "NAME", CMD_TEXT(format),
+	{ "format", 0, "NAME", CMD_WORD(format),
 	  "Output format: mm (Matrix Market, default), dense (text), grf (Scotch) or prof (Open MPI's "
 	  "monitoring, with numbers of messages); show: svg" },
 	{ "output", 'o', "FILE", CMD_OUTPUT(output), "Write the matrix to FILE, atomically" },
 	{ "info", 0, NULL, CMD_FLAG(info),
 	  "Print the number of ranks and pairs, bytes, and the heaviest pairs; write the matrix only with -o" },
-	{ "generate", 0, "RULE", CMD_TEXT(rule), "Generate a matrix: stencil2d:XxY[:5|9], stencil3d:XxYxZ[:7|27], "
+	{ "generate", 0, "RULE", CMD_WORD(rule), "Generate a matrix: stencil2d:XxY[:5|9], stencil3d:XxYxZ[:7|27], "
 	  "pencils:XxY, ring:N, random:N or powerlaw:N" },
 	{ "tag", 0, "TAG", CMD_TEXT(tag), "learn: that of --topo-matrix=auto:TAG" },
 	{ "job", 0, "ID", CMD_NUMBER(job, 0, UINT32_MAX), "learn: the job whose run it is" },

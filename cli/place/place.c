@@ -164,9 +164,9 @@ int costs_load(const struct cmd *cmd, const char *option, struct costs *out, str
 	struct err why = {""};
 
 	*out = (struct costs){ .source = "default" };
-	if (option && !strcmp(option, "default"))
+	if (option && !strcasecmp(option, "default"))
 		return 0;
-	if (option && !strcmp(option, "measured"))
+	if (option && !strcasecmp(option, "measured"))
 		return published_load(cmd, out, e);
 	if (option && strchr(option, '=') && *option != '/' && *option != '.') {
 		out->source = "--costs";

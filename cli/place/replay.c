@@ -17,7 +17,7 @@ struct args {
 
 static const struct cmd_option options[] = {
 	{ "snapshot", 0, "FILE", CMD_TEXT(snapshot), "The nodes' hardware, instead of SnapshotFile" },
-	{ "policies", 0, "LIST", CMD_TEXT(policies),
+	{ "policies", 0, "LIST", CMD_WORD(policies),
 	  "Policies out of stock, block, off, prefer, require and spread, with a level as in require:l3, and "
 	  "with TopoMem and TopoWeight as in prefer:mem=off and prefer:weight=job "
 	  "(default: " POLICIES_USUAL ")" },

@@ -57,7 +57,7 @@ static void check_move(void *args, struct argp_state *state)
 
 static const struct cmd_option options[] = { COMMON, {0} };
 static const struct cmd_option move_options[] = {
-	{ "to", 0, "NUMA", CMD_TEXT(to), "The NUMA nodes, by the operating system's numbers; local: those of the CPUs "
+	{ "to", 0, "NUMA", CMD_WORD(to), "The NUMA nodes, by the operating system's numbers; local: those of the CPUs "
 	  "that each process may use" },
 	COMMON,
 	{0},

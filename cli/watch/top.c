@@ -283,7 +283,7 @@ int cmd_top(struct cmd *c, int argc, char **argv, struct err *e)
 		struct top_job j = { .cmd = c, .what = *a.record.command.list, .is_node = !top_job_is_name(word) };
 		const struct recording r = { job_record, &j, .ends_with_us = true, .is_job = true };
 
-		if (a.record.output || a.record.hz != 1 || strcmp(a.record.set, "sw"))
+		if (a.record.output || a.record.hz != 1 || strcasecmp(a.record.set, "sw"))
 			return err_set(e, "--output, --hz and --set are of what is recorded here: a job has "
 				       "--topo-monitor");
 		a.show.stays = true;

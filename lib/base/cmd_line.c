@@ -30,15 +30,20 @@ static bool option_ends(const struct cmd_option *o)
 	return !o || (!o->name && !o->letter);
 }
 
-static void option_store(const struct parser *p, const struct cmd_option *o, const char *text, struct argp_state *state)
+static void option_store(const struct parser *p, const struct cmd_option *o, char *text, struct argp_state *state)
 {
 	void *to = (char *) p->args + o->value.at;
 	char what[64];
 	uint64_t n;
 
+	/* In argv, whose text is the program's. */
+	if (o->value.form == ARG_WORD || o->value.form == ARG_KEYWORD || o->value.form == ARG_OPTIONAL)
+		for (char *c = text; c && *c; c++)
+			*c = tolower((unsigned char) *c);
 	switch (o->value.form) {
 	case ARG_TEXT:
 	case ARG_OUTPUT:
+	case ARG_WORD:
 		*(const char **) to = text;
 		break;
 	case ARG_FLAG:

@@ -22,14 +22,15 @@ struct cmd_arg {
 		ARG_NONE,
 		ARG_TEXT,	/* const char *, borrowed from argv */
 		ARG_OUTPUT,	/* the same: a file that is written */
+		ARG_WORD,	/* the same: keywords of small letters, which a user may write as capitals */
 		ARG_WORDS,	/* struct cmd_words; operands only */
 		ARG_COMMAND,	/* struct cmd_words; operands only, the first and all that follows it, options too */
 		ARG_FLAG,	/* bool, becomes true */
 		ARG_CONSTANT,	/* int, becomes min; options with other constants of the member are refused */
 		ARG_NUMBER,	/* unsigned or uint64_t, from min to max */
-		ARG_KEYWORD,	/* int >= 0, what parse returns for the text */
+		ARG_KEYWORD,	/* int >= 0, what parse returns for the text in small letters */
 		ARG_SET,	/* set is called */
-		ARG_OPTIONAL,	/* set is called, with NULL if the option has no value */
+		ARG_OPTIONAL,	/* set is called with the text in small letters, or NULL if the option has no value */
 	} form;
 	size_t at, size;	/* of the member */
 	uint64_t min, max;
@@ -40,6 +41,7 @@ struct cmd_arg {
 
 #define CMD_MEMBER(member) .at = offsetof(struct args, member), .size = sizeof(((struct args *) 0)->member)
 #define CMD_TEXT(member) { .form = ARG_TEXT, CMD_MEMBER(member) }
+#define CMD_WORD(member) { .form = ARG_WORD, CMD_MEMBER(member) }
 #define CMD_OUTPUT(member) { .form = ARG_OUTPUT, CMD_MEMBER(member) }
 #define CMD_WORDS(member) { .form = ARG_WORDS, CMD_MEMBER(member) }
 #define CMD_COMMAND(member) { .form = ARG_COMMAND, CMD_MEMBER(member) }

@@ -43,8 +43,9 @@ static const char *learned_prefix(const char *given)
 }
 
 #define SPAWNS "it starts processes by MPI_Comm_spawn, which a matrix of its ranks does not contain"
-#define MAY_SPAWN "it or a library of its refers to MPI_Comm_spawn, in which Open MPI's monitoring crashes, and nothing " \
-	"else counts the messages of Fortran"
+#define MAY_SPAWN \
+	"it or a library of its refers to MPI_Comm_spawn, in which Open MPI's monitoring crashes, and nothing else " \
+	"counts the messages of Fortran"
 #define IS_SPAWNED "it was started by MPI_Comm_spawn, and srun places only the ranks that it starts itself"
 
 static void before_init(bool from_c)

@@ -288,8 +288,8 @@ def test_messages_of_many_threads_at_once_are_all_counted(labs, name, tmp_path):
 
 
 SPAWNS = "it starts processes by MPI_Comm_spawn, which a matrix of its ranks does not contain"
-MAY_SPAWN = ("it or a library of its refers to MPI_Comm_spawn, in which Open MPI's monitoring crashes, and nothing else "
-             "counts the messages of Fortran")
+MAY_SPAWN = ("it or a library of its refers to MPI_Comm_spawn, in which Open MPI's monitoring crashes, and nothing "
+             "else counts the messages of Fortran")
 STORM = "more than 4 threads of one rank have sent, and a rank has one place"
 
 

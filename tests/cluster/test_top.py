@@ -319,6 +319,7 @@ def test_unknown_job_is_one_line(live, what, why):
 def test_pending_and_ended_job(live):
     job = live.submit("true\n", "--hold")
     assert "does not run: PENDING" in live.top(job).stderr
+    assert "does not run: PENDING" in live.top("--set=SW", job).stderr
     assert "a job has --topo-monitor" in live.top("--hz=10", job).stderr
     live.cluster.command(["scancel", job])
     assert "has ended" in live.top(job).stderr

@@ -3,6 +3,7 @@
 """`topiary map` without a cluster: nodes by name, by a network's file, by distances alone."""
 import functools
 import json
+import re
 
 import pytest
 from rig import command
@@ -117,6 +118,23 @@ def test_costs_of_a_file(topiary, tmp_path):
     one, two = explained("cn2=0-1", "./costs", "--ranks=2"), explained("cn1=0-1", "./costs", "--ranks=2")
     assert (one["cost"], two["cost"]) == (18, 14)
     assert explained("cn1=0-1", "default", "--ranks=2")["costs"] == "within nodes: default for 1 node"
+
+
+@pytest.mark.parametrize("words, capitals", [
+    ("map --arch=torus --matrix=ring24", "--explain=json --format=openmpi5 --effort=fast --fill=compact"),
+    ("map --snapshot=snapshot --matrix=ring4 --nodes=cn1=0-3", "--explain=json --costs=default --format=plain"),
+    ("matrix", "--generate=ring:4 --format=dense"), ("fabric export torus", "--format=json"),
+    (f"move --pid={2**31 - 1}", "--to=local"), ("nodes --url=http://127.0.0.1:1", "--drift=any"),
+    ("show --url=http://127.0.0.1:1 cn1", "--synthetic=cores"),
+    ("verify --url=http://127.0.0.1:1 cn1", "--mode=strict --severity=slow"),
+], ids=lambda words: words.partition(" ")[0])
+def test_keywords_may_be_capitals(topiary, tmp_path, words, capitals):
+    """Like those of Slurm's options."""
+    written = [words.split() + capitals.split(),
+               words.split() + [re.sub("=.*", lambda value: value[0].upper(), word) for word in capitals.split()]]
+    done = [command.topiary(*one, cwd=tmp_path) for one in written]
+    small, large = ((one.returncode, one.stdout, re.sub('"seconds":.*', "", one.stderr)) for one in done)
+    assert small[0] in (0, 1, 4) and large == small
 
 
 def test_ranks_follow_the_nearer_numa_nodes(topiary, tmp_path):
