@@ -192,11 +192,11 @@ static int neighbourhood_pair(struct neighbourhood *r, bool anew)
 	if (r->n > PAIR_MOST || (r->n < PAIR_LEAST && r->n * PAIR_PART < r->x.m->ranks))
 		return 0;
 	memcpy(r->drawn, r->rank, r->n * sizeof(*r->drawn));
-	more = -cost_of(r);
 	r->x.way.loose = anew ? LOOSE : 0;
 	r->pair.from = anew ? SPLIT_ANEW : SPLIT_BEAT;
 	r->pair.second = r->second;
 	rc = split_pair(&r->x, &r->pair, half = r->rank, true);
+	more = rc > 0 ? -cost_of(r) : 0;
 	for (unsigned i = 0; i < 2 && rc > 0; half += r->pair.size[i++]) {
 		const unsigned *first = &r->level->first[r->domain[i]];
 

@@ -2,6 +2,8 @@
  * Copyright (C) 2026 The Topiary authors */
 #include "map/engine/search.h"
 
+#include <math.h>
+
 #include "map/engine/anneal.h"
 #include "map/engine/neighbourhood.h"
 #include "map/engine/scotch.h"
@@ -189,13 +191,16 @@ static int by_cost(const void *a, const void *b)
 	return COMPARE(x->cost, y->cost) ?: COMPARE(x->slot, y->slot);
 }
 
-/* Those after so many are left, and of those of one cost all but one: they are alike. */
-static void keep_cheapest(struct search *x, unsigned most)
+/*
+ * At most so many are left, none that costs more than `dearer` times the cheapest, and of those of one cost all but one
+ * go: they are alike.
+ */
+static void keep_cheapest(struct search *x, unsigned most, double dearer)
 {
 	unsigned n = 0;
 
 	qsort(x->trial, x->ntrials, sizeof(x->trial[0]), by_cost);
-	for (unsigned i = 0; i < x->ntrials && n < most; i++)
+	for (unsigned i = 0; i < x->ntrials && n < most && x->trial[i].cost <= dearer * x->trial[0].cost; i++)
 		if (!n || x->trial[i].cost != x->trial[n - 1].cost)
 			x->trial[n++] = x->trial[i];
 	x->ntrials = n;
@@ -206,7 +211,8 @@ int improve_trials(struct search *x)
 	unsigned kept;
 	double work;
 
-	keep_cheapest(x, x->effort->polished);
+	keep_cheapest(x, x->effort->polished,
+		      x->effort->starts > 1 && x->b.m->ranks > x->effort->few ? TRIAL_MOST : INFINITY);
 	for (unsigned i = 0; i < x->ntrials; i++)
 		if (trial_polish(x, &x->trial[i]))
 			return -1;
@@ -216,7 +222,7 @@ int improve_trials(struct search *x)
 	for (unsigned i = 0; i < x->ntrials; i++)
 		if (step_run(x, &steps[0], &x->trial[i], work))
 			return -1;
-	keep_cheapest(x, x->effort->starts);
+	keep_cheapest(x, x->effort->starts, TRIAL_MOST);
 	do {
 		unsigned gained = 0;
 
@@ -227,7 +233,7 @@ int improve_trials(struct search *x)
 				return -1;
 		for (unsigned i = 0; i < STEPS; i++)
 			x->idle |= (steps[i].rests && !(gained >> i & 1)) << i;
-		keep_cheapest(x, (kept + ROUND_KEEPS - 1) / ROUND_KEEPS);
+		keep_cheapest(x, (kept + ROUND_KEEPS - 1) / ROUND_KEEPS, TRIAL_MOST);
 	} while (kept > 1);
 	return 0;
 }

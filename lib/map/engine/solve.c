@@ -12,12 +12,12 @@
 /*
  * The work allowed for a number of ranks, in edge evaluations or equivalent: a second has 300 to 500 million.
  * Interpolated linearly, and extrapolated. A few ranks take no noticeable time, some hundred still little, and
- * thousands need more work per rank for the same quality.
+ * thousands need more work per rank for the same quality, which 4096 and more do not get: it takes twice as long.
  */
 static const struct work_point {
 	double ranks, work;
-} work_points[] = { { 0, 8e6 }, { 96, 36e6 }, { 192, 310e6 }, { 384, 525e6 }, { 768, 540e6 }, { 1024, 545e6 },
-	       { 4096, 4200e6 } };
+} work_points[] = { { 0, 8e6 }, { 96, 36e6 }, { 192, 310e6 }, { 384, 525e6 }, { 768, 480e6 }, { 1024, 485e6 },
+	       { 2048, 1760e6 }, { 4096, 2000e6 }, { 8192, 4000e6 } };
 
 static const struct search_effort efforts[] = {
 	[EFFORT_FAST] = { "fast", true, 1, 256, 2, 1, 1.0 / 16 },
