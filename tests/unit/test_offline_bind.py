@@ -63,6 +63,26 @@ def judge(hardware, masks):
         assert near >= sum(min(len(some), len(domain)) for domain, some in room.items()), (places, room)
 
 
+def pytorch(hardware, mode):
+    """The cores of each GPU's rank by PyTorch's --numa-binding, as its documentation has it; none where it raises."""
+    nodes = {one.number: hardware.cores_of(one.pus) for one in hardware.memory if one.pus}
+
+    def node(gpu):
+        """What the kernel names; 0 for a GPU that is as near to all."""
+        near = [number for number, cores in nodes.items() if cores & hardware.near([gpu])]
+        return min(near) if len(near) < len(nodes) else min(nodes)
+    for gpu in hardware.gpus:
+        here, beside = nodes[node(gpu)], sorted(one for one in hardware.gpus if node(one) == node(gpu))
+        nth = beside.index(gpu)
+        if mode == "socket":
+            here = frozenset().union(*hardware.touched("package", here))
+        elif mode == "exclusive":
+            here = frozenset(sorted(here)[nth * len(here) // len(beside):(nth + 1) * len(here) // len(beside)])
+        elif mode == "core-complex" and (caches := hardware.touched("l3", here)):
+            here &= sorted(caches, key=lambda cache: (-len(cache), min(cache)))[nth % len(caches)]
+        yield gpu, here
+
+
 @pytest.mark.parametrize("seed", range(MACHINES))
 def test_ranks_and_workers_are_near_their_gpus(seed, tmp_path):
     """torchrun's ranks use GPU LOCAL_RANK of those that all see; a worker of Ray or Dask uses the one it sees."""
@@ -76,6 +96,13 @@ def test_ranks_and_workers_are_near_their_gpus(seed, tmp_path):
         cores, near = hardware.cores_of(mask), hardware.near([gpu])
         word = "near" if cores <= near else f"near {len(cores & near)} of {len(cores)} cores" if cores & near else "far"
         assert told == f"{gpu} {word}"
+    for mode in ("node", "socket", "exclusive", "core-complex"):
+        for gpu, theirs in pytorch(hardware, mode):
+            ours, near = hardware.cores_of(ranks[gpu][0]), hardware.near([gpu])
+            # Where GPUs have fewer cores than there are of them, theirs share cores.
+            crowded = sum(hardware.near([one]) == near for one in hardware.gpus) > len(near)
+            assert (crowded or not theirs
+                    or len(ours - near) * len(theirs) <= len(theirs - near) * len(ours)), (mode, gpu)
 
 
 def test_numbers_of_slurm(tmp_path):
