@@ -17,12 +17,13 @@ from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
-from common import Part, main, percentile, timed
+from common import Part, main, percentile, shown, timed
 import map_judge as judge
 from map_problems import Problem, chosen, problems
 from rig.paths import BUILD
 
-PEERS = {"scotch": "Scotch as netloc calls it", "treematch": "TreeMatch"}
+PEERS = {"scotch": "Scotch as netloc calls it", "treematch": "TreeMatch", "sharedmap-eco": "SharedMap eco",
+         "sharedmap-strong": "SharedMap strong"}
 NAMES = {"ours": "Topiary", **PEERS, "block": "block", "cyclic": "cyclic"}
 PEER_LIMIT, OURS_LIMIT = 300, 1800
 HERE = Path(__file__).resolve().parent
@@ -68,8 +69,8 @@ class Bed:
 
     def peer(self, method):
         try:
-            done, seconds = timed([sys.executable, HERE / "map_peers.py", method, self.folder], PEER_LIMIT)
-            return Found() if done.returncode else self.judged(done.stdout, seconds=seconds)
+            done, _ = timed([sys.executable, HERE / "map_peers.py", method, self.folder], PEER_LIMIT)
+            return Found() if done.returncode else self.judged(done.stdout, seconds=float(done.stderr.split()[-1]))
         except (subprocess.TimeoutExpired, judge.Broken):
             return Found()
 
@@ -110,7 +111,7 @@ class Case:
     problem: Problem
     cost: dict = field(default_factory=dict)
     doubles: dict = field(default_factory=dict)
-    seconds: float = 0.0
+    seconds: dict = field(default_factory=dict)
     broken: list = field(default_factory=list)
     best: float = math.inf
     record: float = None        # the best that was known before
@@ -137,8 +138,8 @@ def measure_case(task):
             return case
         for name in PEERS:
             peer = laid.peer(name)
-            case.cost[name], case.doubles[name] = peer.cost, peer.doubles
-    case.cost["ours"], case.doubles["ours"], case.seconds = found.cost, found.doubles, found.seconds
+            case.cost[name], case.doubles[name], case.seconds[name] = peer.cost, peer.doubles, peer.seconds
+    case.cost["ours"], case.doubles["ours"], case.seconds["ours"] = found.cost, found.doubles, found.seconds
     case.broken += guaranteed(case, found.told)
     case.problem = Problem(*which)      # without its texts
     return case
@@ -212,7 +213,7 @@ def table(sheet, args):
         sheet.add(what, value, unit, goal, "; ".join(f"{of(m, cases)} {name}" for m, name in peers.items()))
 
     def of_percent(which, values):
-        return lambda m, some: f"{which(values(m, some)) or 0:.1f}"
+        return lambda m, some: f"{which(values(m, some)):.1f}" if done_by(m, some) else "-"
     add("problems mapped", len(done), f"of {len(cases)}", "all, at least 150", None)
     add("mappings that cost more than block or cyclic", worse("ours", cases), f"of {len(done)}", "0", worse)
     add("mappings with two ranks on one place", doubled("ours", cases), f"of {len(done)}", "0", doubled)
@@ -228,9 +229,14 @@ def table(sheet, args):
         sheet.add(f"mappings that cost more than {PEERS[method]}",
                   sum(case.cost["ours"] > case.cost[method] * (1 + ROUNDING) for case in both), f"of {len(both)}",
                   beside=f"at most {max((case.gain(method, 'ours') for case in both), default=0):.1f} %")
+        for what, some in (("all that it maps", both), ("those that it maps at the same cost", [
+                case for case in both if math.isclose(case.cost["ours"], case.cost[method], rel_tol=ROUNDING)])):
+            ours, its = (math.fsum(case.seconds[name] for case in some) for name in ("ours", method))
+            sheet.add(f"CPU time compared with {PEERS[method]}, {what}", ours / its if its else None, "times",
+                      beside=f"{shown(ours)} s and {shown(its)} s, {len(some)} problems")
     sheet.add("problems whose best known mapping this run improved",
               sum(case.record is not None and case.best < case.record for case in cases), f"of {len(cases)}")
-    sheet.add("CPU time of all mappings", math.fsum(case.seconds for case in done), "s")
+    sheet.add("CPU time of all mappings", math.fsum(case.seconds["ours"] for case in done), "s")
     if args.keep:
         keep_best(cases)
     return int(any(case.broken for case in cases))

@@ -2,20 +2,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Copyright (C) 2026 The Topiary authors
 """Other mappers on a problem, each called as its own users call it: map_peers.py METHOD FOLDER writes `rank host leaf`
-lines.
+lines, and to standard error the seconds of processor time that it took.
 
 They run as programs of their own: a library that does not bear what it is given ends the program, not the bench.
 """
+import collections
 import ctypes
 import itertools
 import math
 import os
 import subprocess
 import sys
+import time
+from functools import partial
 from pathlib import Path
 
 from map_judge import Machine, cost
 from map_problems import number
+
+try:
+    from chszlablib import Decomposition, Graph
+except ImportError:
+    Decomposition = Graph = None
 
 FULL = 2 ** 31 - 1
 
@@ -138,14 +146,57 @@ def graph_arcs(ranks, pairs, num):
     return rows, array(num, [b for b, _ in flat]), array(num, [load for _, load in flat])
 
 
-METHODS = {"treematch": treematch, "scotch": scotch}
+# --- SharedMap (Schulz and Woydt, ACDA 2025) of the Python package chszlablib, on one thread
+
+def sharedmap(machine, ranks, pairs, mode):
+    """Its trees have nodes of one form with as many of them below each: the job's places, if they are such a tree, or
+    the job's hosts side by side. Places without a rank are vertices without edges. Of the last level, whose places are
+    alike, each gets its ranks in turn: told of it, too, SharedMap puts up to half of all ranks on another's place."""
+    if not Graph:
+        sys.exit("sharedmap: the Python package chszlablib is not installed")
+    tree, levels = Tree(machine), len(machine.levels)
+    digits = {seat: digits_of(at, tree.arity) for at, seat in tree.place.items()}
+    flat = {seat: (machine.hosts.index(seat[0]), *path[levels:]) for seat, path in digits.items()}
+    found = [(paths, sides_of(list(paths.values())), costs)
+             for paths, costs in ((digits, tree.cost), (flat, tree.cost[levels - 1:]))]
+    if not any(sides for _, sides, _ in found):
+        sys.exit("sharedmap: the job's places are no tree of one form")
+    paths, sides, costs = next(one for one in found if one[1])
+    seats, graph = sorted(paths, key=paths.get), Graph(num_nodes=len(paths))
+    scale = max(1, 4 * sum(w for _, _, w in pairs) / FULL)       # its sums are of 32 bits
+    for a, b, weight in pairs:
+        graph.add_edge(a, b, max(1, round(weight / scale)))
+    result = Decomposition.process_map(graph, sides[-2::-1], costs[-2::-1], mode=mode, imbalance=0.0, threads=1, seed=1)
+    turn = [itertools.cycle(seats[at:at + sides[-1]]) for at in range(0, len(seats), sides[-1])]
+    return [next(turn[at]) for at in result.assignment[:ranks]]
+
+
+def digits_of(at, sides):
+    found = []
+    for side in reversed(sides):
+        found.append(at % side)
+        at //= side
+    return tuple(reversed(found))
+
+
+def sides_of(paths):
+    """How many there are below each at each level, or None, if not as many below all."""
+    counts = [collections.Counter(path[:level] for path in {path[:level + 1] for path in paths})
+              for level in range(len(paths[0]))]
+    return [max(count.values()) for count in counts] if all(len({*c.values()}) == 1 for c in counts) else None
+
+
+METHODS = {"treematch": treematch, "scotch": scotch, "sharedmap-eco": partial(sharedmap, mode="eco"),
+           "sharedmap-strong": partial(sharedmap, mode="strong")}
 
 
 def main():
     method, folder = sys.argv[1], Path(sys.argv[2])
     ranks, pairs = read_pairs(folder / "matrix")
-    seats = METHODS[method](Machine((folder / "fabric").read_text()), ranks, pairs)
+    machine, start = Machine((folder / "fabric").read_text()), time.process_time()
+    seats = METHODS[method](machine, ranks, pairs)
     print("".join(f"{rank} {host} {leaf}\n" for rank, (host, leaf) in enumerate(seats)), end="")
+    print(time.process_time() - start, file=sys.stderr)
 
 
 if __name__ == "__main__":
