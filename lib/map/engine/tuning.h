@@ -29,7 +29,7 @@
 #define SHARE_LAYOUT 0.08	/* of what is left, for rearranging the domains of all starts before any is dropped */
 #define SHARE_ROUND 0.25	/* of what is left, for each round with several mappings: more: later choice */
 #define ROUND_KEEPS 3		/* one in so many mappings is kept after a round */
-#define TRIAL_MOST 1.1		/* and none that costs more than so many times the cheapest */
+#define TRIAL_MOST 1.2		/* and none that costs more than so many times the cheapest */
 
 /* --- Bisection: bisection.c, split.c. */
 
